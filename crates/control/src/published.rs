@@ -15,7 +15,7 @@ use crate::{Event, schema};
 const CONTROL: &str = "1.3";
 const STATUS: &str = "1.1";
 const PS: &str = "1.0";
-const EVENTS: &str = "1.1";
+const EVENTS: &str = "1.2";
 const CHECK: &str = "1.0";
 const ENGINE: &str = "1.0";
 

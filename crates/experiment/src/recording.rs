@@ -99,6 +99,21 @@ pub struct Mark {
     pub text: String,
 }
 
+impl Mark {
+    const HOT_SPOT: &str = "hot spot: ";
+
+    /// The performance manager has found a hot spot, the host with this name.
+    pub fn hot_spot(at: Time, host: &str) -> Self {
+        Self { at, kind: MarkKind::HotSpot, text: format!("{}{host}", Self::HOT_SPOT) }
+    }
+
+    /// The name of the host that it says has become a hot spot.
+    pub fn hot_spot_found(&self) -> Option<&str> {
+        let text = Some(self.text.as_str()).filter(|_| self.kind == MarkKind::HotSpot);
+        text?.strip_prefix(Self::HOT_SPOT)
+    }
+}
+
 /// A kind of thing that happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -29,7 +29,8 @@
 //! with links of 16 and hosts of 12.9, every third waits over half as long as a hot spot's
 //! (docs/experiments.md). That is harmless while all senders have more than the limit. But a sender
 //! below it for a moment gets notice of them all; its packets then queue on the slow lane, and its
-//! share never recovers. So further hot spots need a higher threshold in several sweeps.
+//! share never recovers. So further hot spots need a higher threshold in several sweeps, and a hidden sender
+//! is below the limit in two of them: one whose cable was cut is silent for one, and has what it had before then.
 //!
 //! Several hot spots share the slow lane, and one may fill its buffers: the port of another then
 //! does not wait, though its senders offer as much; on the fast lane they would block everybody. So
@@ -38,6 +39,9 @@
 //!
 //! A port of which nothing is known in this sweep, or only the least that it waited, is neither below nor above the
 //! threshold unless that least is above it; nothing changes then.
+//!
+//! [`DetectorKind::Printed`](crate::DetectorKind) is the algorithm as the paper prints it: no hidden senders, one threshold for all, and a hot
+//! spot ends with the first sweep in which its port is below it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -92,6 +96,8 @@ pub(crate) struct Limits {
     pub(crate) utilisation_ppm: u32,
     /// Sweeps in a row to become a hot spot, and to be none any more.
     pub(crate) hysteresis: (u32, u32),
+    /// Whether there are no rules but the paper's.
+    pub(crate) is_printed: bool,
 }
 
 /// Below this share of its link, in millionths, a host's port sends acknowledgements and management at most. Acknowledging
@@ -108,11 +114,16 @@ pub(crate) struct Detector {
     pub(crate) hot: BTreeMap<Guid, HotSpot>,
     /// Sweeps in a row above the threshold of those that are none, and below it of those that are one.
     streaks: BTreeMap<Guid, u32>,
+    /// Hosts that sent less than the limit in this sweep, and of these the ones that did in the sweep before it too.
+    low: BTreeSet<Guid>,
+    hidden: BTreeSet<Guid>,
 }
 
 impl Detector {
     pub(crate) fn new(limits: Limits) -> Self {
-        Self { limits, hot: BTreeMap::new(), streaks: BTreeMap::new() }
+        let (hot, streaks) = (BTreeMap::new(), BTreeMap::new());
+        let (low, hidden) = (BTreeSet::new(), BTreeSet::new());
+        Self { limits, hot, streaks, low, hidden }
     }
 
     /// The first half of algorithm 1: marks and clears hot spots.
@@ -120,7 +131,7 @@ impl Detector {
         let mut findings = self.leave_out(facing);
         let threshold = self.limits.threshold;
         let (begins_above, begins_after) = self.to_begin();
-        let is_blocked = facing.iter().any(|port| self.blocks(port));
+        let is_blocked = !self.limits.is_printed && facing.iter().any(|port| self.blocks(port));
         for port in facing {
             let Some((congestion, exact)) = port.congestion else { continue };
             let is_hot = self.hot.contains_key(&port.host);
@@ -155,7 +166,7 @@ impl Detector {
     /// The ticks that begin a hot spot, and for how many sweeps in a row.
     fn to_begin(&self) -> (u64, u32) {
         let Limits { threshold, further, hysteresis: (sweeps, _), .. } = self.limits;
-        match self.hot.is_empty() || further == threshold {
+        match self.limits.is_printed || self.hot.is_empty() || further == threshold {
             true => (threshold, sweeps),
             false => (further, sweeps.max(FURTHER_SWEEPS)),
         }
@@ -187,6 +198,15 @@ impl Detector {
         gone
     }
 
+    /// Takes the hosts' own ports of this sweep, each sweep while there are hot spots.
+    pub(crate) fn look_at(&mut self, sources: &[Source]) {
+        let sends = |source: &&Source| source.utilisation_ppm.is_some_and(|share| share >= IDLE_PPM);
+        let low = sources.iter().filter(sends).filter(|source| self.is_below_limit(source));
+        let low: BTreeSet<Guid> = low.map(|source| source.host).collect();
+        let before = std::mem::replace(&mut self.low, low);
+        self.hidden = self.low.intersection(&before).copied().collect();
+    }
+
     /// The second half: whether a host takes part in hot spots or suffers from them.
     pub(crate) fn contributes(&self, source: &Source) -> bool {
         let congested = source.congestion.is_some_and(|congestion| congestion > self.limits.threshold);
@@ -194,9 +214,9 @@ impl Detector {
     }
 
     /// Whether a host may take part in this hot spot without waiting for credit, as far as counters can tell.
+    /// It has sent less than the limit in this sweep and in the one before.
     pub(crate) fn may_contribute(&self, sweep: u64, spot: &HotSpot, source: &Source) -> bool {
-        let sends = source.utilisation_ppm.is_some_and(|share| share >= IDLE_PPM);
-        spot.since < sweep && sends && self.is_below_limit(source)
+        !self.limits.is_printed && spot.since < sweep && self.hidden.contains(&source.host)
     }
 
     fn is_below_limit(&self, source: &Source) -> bool {

@@ -13,7 +13,7 @@ use crate::learn::{self, Learn, Outcome, OwnPort};
 use crate::moves::{HostPort, Moves};
 use crate::snapshot::{PortSnapshot, Snapshot};
 use crate::sweep::{Sweep, utilisation_ppm};
-use crate::{Input, Options, Output, PmTimer, request};
+use crate::{DetectorKind, Input, Options, Output, PmTimer, request};
 
 /// The performance manager.
 #[derive(Debug)]
@@ -45,6 +45,7 @@ impl PerformanceManager {
             further: options.further_threshold.max(options.threshold),
             utilisation_ppm: options.utilisation_limit_ppm(),
             hysteresis: options.hysteresis,
+            is_printed: options.detector == DetectorKind::Printed,
         };
         Self {
             attached: false,
@@ -265,11 +266,13 @@ impl PerformanceManager {
         if self.detector.hot.is_empty() {
             return;
         }
-        for port in &self.fabric.ports {
-            let Some(source) = self.source(port, sweep) else { continue };
-            let contributes = self.detector.contributes(&source);
+        let sources = self.fabric.ports.iter().filter_map(|port| self.source(port, sweep));
+        let sources: Vec<Source> = sources.collect();
+        self.detector.look_at(&sources);
+        for source in &sources {
+            let contributes = self.detector.contributes(source);
             for (hot_spot, spot) in &self.detector.hot {
-                if !contributes && !self.detector.may_contribute(sweep, spot, &source) {
+                if !contributes && !self.detector.may_contribute(sweep, spot, source) {
                     continue;
                 }
                 let host = HostPort { lid: source.lid, guid: source.host };

@@ -5,8 +5,23 @@ use weft_machine::Time;
 use weft_mgmt::{Limits, Window};
 use weft_wire::{MKey, ServiceLevel};
 
+/// The paper's threshold, in ticks per second of fabric time.
+pub const PRINTED_THRESHOLD: u64 = 100_000;
+
 /// The shortest interval: no one is swept without end.
 const INTERVAL_MIN: Time = Time::from_millis(1);
+
+weft_wire::named! {
+    /// How hot spots are found.
+    #[derive(Default)]
+    pub enum DetectorKind {
+        /// Algorithm 1 with weft's rules: further hot spots last, hidden senders get notice, and none ends while another blocks the slow lane.
+        #[default]
+        Weft = "weft",
+        /// Algorithm 1 as the paper prints it, without a further rule: one threshold, one sweep.
+        Printed = "printed",
+    }
+}
 
 /// What an operator can choose.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -27,6 +42,8 @@ pub struct Options {
     pub refresh: Time,
     /// Nanoseconds of machine time in one of fabric time, for the papers' "per second".
     pub dilation: u32,
+    /// How hot spots are found.
+    pub detector: DetectorKind,
     /// Ticks per second of fabric time above which a port is congested. The paper's is 100 000, which is 0.04 % of the
     /// time; 2 500 000 is 1 %.
     pub threshold: u64,
@@ -67,7 +84,8 @@ impl Default for Options {
             sa_timeout: Time::from_secs(1),
             refresh: Time::from_secs(60),
             dilation: 1,
-            threshold: 100_000,
+            detector: DetectorKind::Weft,
+            threshold: PRINTED_THRESHOLD,
             further_threshold: 0,
             utilisation_limit: 0.5,
             repath: true,

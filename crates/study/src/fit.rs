@@ -74,6 +74,16 @@ impl Fit {
     }
 }
 
+/// The mean of some values, and half of its 95 % interval; none of fewer than two values.
+pub fn mean_with_interval(values: &[f64]) -> Option<(f64, f64)> {
+    let freedom = values.len().checked_sub(1).filter(|freedom| *freedom > 0)?;
+    let count = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / count;
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    let error = (squares / freedom as f64 / count).sqrt();
+    Some((mean, error * T95.get(freedom - 1).copied().unwrap_or(T95_LARGE)))
+}
+
 /// Whether a value differs from 0, by half of its interval.
 pub fn is_distinct(value: f64, half_interval: f64) -> bool {
     value.abs() > half_interval
@@ -85,6 +95,16 @@ mod tests {
 
     fn near(a: f64, b: f64) -> bool {
         (a - b).abs() < 1e-3 * b.abs().max(1e-3)
+    }
+
+    /// Student's t of two degrees of freedom is 4.303: three values one apart have a deviation of 1.
+    #[test]
+    fn a_mean_has_an_interval_from_two_values_on() {
+        let (mean, interval) = mean_with_interval(&[1.0, 2.0, 3.0]).unwrap();
+        assert!(near(mean, 2.0) && near(interval, 4.303 / 3.0_f64.sqrt()), "{mean}, {interval}");
+        assert_eq!(mean_with_interval(&[1.0]), None);
+        assert_eq!(mean_with_interval(&[]), None);
+        assert_eq!(mean_with_interval(&[2.0; 5]), Some((2.0, 0.0)));
     }
 
     #[test]

@@ -68,6 +68,18 @@ codes! {
     }
 }
 
+impl Mtu {
+    /// Bytes of payload that the code stands for; `None` for an unknown code.
+    pub const fn bytes(self) -> Option<u16> {
+        match self {
+            Self::Bytes256 | Self::Bytes512 | Self::Bytes1024 | Self::Bytes2048 | Self::Bytes4096 => {
+                Some(128 << self.code())
+            }
+            _ => None,
+        }
+    }
+}
+
 codes! {
     /// How many data lanes (PortInfo's VLCap and OperationalVLs, IBA 14.2.5.6).
     VlCap(u8), 4 {

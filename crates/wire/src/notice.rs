@@ -196,6 +196,8 @@ impl RepathKind {
     pub const HOT_SPOT: Self = Self(2);
     /// `guid` has moved from LID `slid` to `dlid`.
     pub const NEW_LID: Self = Self(3);
+    /// Ways from and to `guid`, which has the LID `dlid`, carry another rate or MTU: ask for them again.
+    pub const RATE: Self = Self(4);
 }
 
 impl crate::Bits for RepathKind {

@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// What `what` can be.
-const WHATS: [&str; 18] = [
+const WHATS: [&str; 19] = [
     "throughput",
     "per_host",
     "ratio",
@@ -28,6 +28,7 @@ const WHATS: [&str; 18] = [
     "recovery",
     "repeated",
     "broken",
+    "hot_spots",
     "predicted_deadlock",
     "downtime",
     "lft_smps",
@@ -180,6 +181,7 @@ impl Known<'_> {
             },
             "repeated" => What::Repeated { flows: self.flows(table, "flows")? },
             "broken" => What::Broken,
+            "hot_spots" => What::HotSpots { except: table.names_of("except", Role::Host)? },
             "predicted_deadlock" => self.predicted(table)?,
             "beff" => self.beff(table)?,
             word => self.migration(table, word)?,
@@ -335,18 +337,19 @@ const VALUE_MAX: f64 = 1e12;
 /// What the model says, and where it has that from.
 fn model(table: &mut Table<'_>) -> Result<(Option<Bound>, Option<Basis>), Wrong> {
     const FORM: &str = "closed form:";
-    const ALLOWED: &str =
-        "`model = \"closed form: 16 - 12.9 / 4\"`, or `model = \"regression\"` where it is an earlier result";
+    const PAPER: &str = "paper:";
+    const ALLOWED: &str = "`model = \"closed form: 16 - 12.9 / 4\"`, `model = \"paper: half of the printed 32 %\"`, or `model = \"regression\"` where it is an earlier result";
     let (at, bound) = (table.at, bound(table)?);
     let basis = match table.get("model") {
         None => None,
         Some(value) => {
             let text = as_text(value, "model")?;
-            let form = text.strip_prefix(FORM).map(str::trim).filter(|form| !form.is_empty());
-            Some(match form {
-                Some(form) => Basis::ClosedForm(form.to_owned()),
-                None if text == "regression" => Basis::Regression,
-                None => {
+            let after = |word| text.strip_prefix(word).map(str::trim).filter(|form| !form.is_empty());
+            Some(match (after(FORM), after(PAPER)) {
+                (Some(form), _) => Basis::ClosedForm(form.to_owned()),
+                (_, Some(part)) => Basis::Paper(part.to_owned()),
+                _ if text == "regression" => Basis::Regression,
+                _ => {
                     let message = format!("`model` cannot be `{text}`");
                     return Err(Wrong::new(value.at, message).allowed(format!("write {ALLOWED}")));
                 }
@@ -417,6 +420,8 @@ fn named(what: &What) -> String {
         What::Repeated { flows } if flows.is_empty() => "packets sent again".to_owned(),
         What::Repeated { flows } => format!("{}: packets sent again", listed(flows)),
         What::Broken => "flows that ended in error".to_owned(),
+        What::HotSpots { except } if except.is_empty() => "hosts found to be hot spots".to_owned(),
+        What::HotSpots { except } => format!("hosts found to be hot spots beside {}", except.join(" and ")),
         What::PredictedDeadlock { after } => {
             format!("the circle that the verifier predicts at {} s", after.as_secs_f64())
         }

@@ -2,6 +2,7 @@
 
 use weft_device::{Crossbar, DataPathOptions, Profile};
 use weft_machine::Time;
+use weft_pm::{DetectorKind, PRINTED_THRESHOLD};
 use weft_routing::{Chain, Engine};
 use weft_sm::CongestionOptions;
 use weft_topology::LinkRate;
@@ -284,11 +285,14 @@ pub(super) fn pm(top: &mut Table<'_>, rates: &Rates) -> Result<(PmSpec, Option<S
         }
     };
     let slow_sl = table.number("slow_sl", 0..=15)?;
-    let threshold = table.number("threshold_ticks", 0..=TICKS_MAX)?.unwrap_or(THRESHOLD_TICKS);
+    let detector = table.choice("detector", &DetectorKind::ALL, DetectorKind::name)?.unwrap_or_default();
+    let usual = if detector == DetectorKind::Printed { PRINTED_THRESHOLD } else { THRESHOLD_TICKS };
+    let threshold = table.number("threshold_ticks", 0..=TICKS_MAX)?.unwrap_or(usual);
     let further = table.number("further_threshold_ticks", 0..=TICKS_MAX)?;
     let spec = PmSpec {
         mode,
         interval: table.seconds("interval")?.unwrap_or(Time::from_secs(2)),
+        detector,
         threshold,
         further_threshold: further.unwrap_or(threshold.saturating_mul(9) / 5),
         utilisation_limit: table.quantity("utilisation_limit", "one (a share)", 1.0)?.unwrap_or(0.5),

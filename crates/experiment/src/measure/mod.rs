@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use weft_host::traffic::{FlowId, FlowReport};
 use weft_machine::Time;
 
-use crate::{FlowPlan, FlowSample, MigrationsOf, Plan, Recording, Sample, What};
+use crate::{FlowPlan, FlowSample, Mark, MigrationsOf, Plan, Recording, Sample, What};
 
 /// How long a stretch is over which a flow's throughput of the moment is taken, at least.
 const STRETCH: Time = Time::from_secs(1);
@@ -60,6 +60,16 @@ impl<'a> Measured<'a> {
                 Some(senders.map(|end| end.repeated as f64).sum())
             }
             What::Broken => Some(self.ends().filter(|end| end.sender && end.error.is_some()).count() as f64),
+            What::HotSpots { except } => {
+                let found = self.recording.marks.iter().filter_map(Mark::hot_spot_found);
+                let fabric = &self.plan.fabric;
+                let is_meant = |host: &str| {
+                    let names = except.iter().filter_map(|name| fabric.find(name).ok());
+                    names.map(|node| fabric.label(node)).any(|name| name == host)
+                };
+                let others = found.filter(|host| !is_meant(host));
+                Some(others.collect::<BTreeSet<_>>().len() as f64)
+            }
             What::PredictedDeadlock { after } => {
                 self.recording.prediction.at(*after)?.deadlock().map(|channels| channels as f64)
             }

@@ -143,6 +143,7 @@ pub(super) fn pm(experiment: &Experiment) -> Option<weft_pm::Options> {
     matches!(told.mode, PmMode::Watch | PmMode::On).then(|| weft_pm::Options {
         interval: told.interval,
         dilation: experiment.rates.dilation,
+        detector: told.detector,
         threshold: told.threshold,
         further_threshold: told.further_threshold,
         utilisation_limit: told.utilisation_limit,

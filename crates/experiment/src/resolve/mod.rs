@@ -17,7 +17,7 @@ use weft_topology::Loader;
 use crate::file::{Choice, Wrong};
 use crate::{
     Action, Experiment, ExperimentFile, FileError, Oracle, Paths, Plan, PmMode, PortPlace, RunId, Step,
-    VmsPlan,
+    VmsPlan, What,
 };
 use names::Names;
 
@@ -50,6 +50,9 @@ impl ExperimentFile {
         let traffic::Flows { flows, setup, steps: opened, levels, .. } = traffic;
         for expect in experiment.expects.iter().map(|expect| &expect.what) {
             names.check_flows(expect, &flows)?;
+            if let What::HotSpots { except } = expect {
+                except.iter().try_for_each(|name| names.host(name).map(drop))?;
+            }
         }
         for gain in experiment.gains.iter().map(|gain| &gain.what) {
             names.check_flows(gain, &flows)?;

@@ -108,6 +108,11 @@ pub enum What {
     },
     /// Flows that ended in error.
     Broken,
+    /// Hosts that the performance manager has found to be hot spots.
+    HotSpots {
+        /// Hosts that are not counted: those that are meant to be.
+        except: Vec<String>,
+    },
     /// How many channels wait for each other in the shortest circle that the verifier predicts for the flows.
     PredictedDeadlock {
         /// In the state of the fabric at this moment.
@@ -149,6 +154,7 @@ impl What {
             | Self::Recovery { flow, .. } => vec![flow],
             Self::Wait { .. }
             | Self::Broken
+            | Self::HotSpots { .. }
             | Self::PredictedDeadlock { .. }
             | Self::Migration { .. }
             | Self::Beff { .. } => Vec::new(),
@@ -237,6 +243,8 @@ pub enum Bound {
 pub enum Basis {
     /// From first principles; the form, as in `16 - 12.9 / 4`.
     ClosedForm(String),
+    /// From what the paper prints, without which a cure is none: half of a printed gain.
+    Paper(String),
     /// From an earlier run: it says that nothing has changed, and not that it is right.
     Regression,
 }

@@ -3,6 +3,7 @@
 use serde::Serialize;
 use weft_device::Crossbar;
 use weft_machine::Time;
+use weft_pm::DetectorKind;
 use weft_routing::files::SavedFiles;
 use weft_wire::Mtu;
 
@@ -184,6 +185,8 @@ pub struct PmSpec {
     pub mode: PmMode,
     /// From one sweep to the next.
     pub interval: Time,
+    /// The rules by which it finds hot spots.
+    pub detector: DetectorKind,
     /// XmitWait ticks (4 ns) per second of fabric time above which a port is congested. 2 500 000 is 1 % of the time.
     pub threshold: u64,
     /// The same for a port that is to become a hot spot beside others. Where a file says nothing, 1.8 times the threshold:

@@ -225,12 +225,12 @@ fn wrong_values_are_told_with_what_is_allowed() {
         (
             "model = \"closed form: the host's limit\"",
             "",
-            "x.toml:28:1: the bound does not say where it comes from; add `model = \"closed form: 16 - 12.9 / 4\"`, or `model = \"regression\"` where it is an earlier result",
+            "x.toml:28:1: the bound does not say where it comes from; add `model = \"closed form: 16 - 12.9 / 4\"`, `model = \"paper: half of the printed 32 %\"`, or `model = \"regression\"` where it is an earlier result",
         ),
         (
             "closed form: the host's limit",
             "it came out so",
-            "x.toml:33:9: `model` cannot be `it came out so`; write `model = \"closed form: 16 - 12.9 / 4\"`, or `model = \"regression\"` where it is an earlier result",
+            "x.toml:33:9: `model` cannot be `it came out so`; write `model = \"closed form: 16 - 12.9 / 4\"`, `model = \"paper: half of the printed 32 %\"`, or `model = \"regression\"` where it is an earlier result",
         ),
         ("value = 12.9\n", "", "x.toml:28:1: `model` says where a bound comes from, and there is none"),
         (

@@ -107,11 +107,7 @@ pub(crate) fn with(plan: &Plan) -> Recording {
     report.moves = vec![change(12_500, 0, 1), change(31_000, 1, 0)];
     report.moves_total = 2;
     recording.marks = vec![
-        Mark {
-            at: Time::from_millis(12_400),
-            kind: MarkKind::HotSpot,
-            text: "host-5 is a hot spot".to_owned(),
-        },
+        Mark::hot_spot(Time::from_millis(12_400), "host-5"),
         Mark {
             at: Time::from_millis(30_900),
             kind: MarkKind::HotSpotEnded,
@@ -263,7 +259,7 @@ fn figures_are_drawn_with_lines_and_marks() {
     for part in [
         ">2-3<",
         ">1-5<",
-        "host-5 is a hot spot",
+        "hot spot: host-5",
         "prefers-color-scheme:dark",
         "a victim and a | hot spot (pm.mode = on",
     ] {

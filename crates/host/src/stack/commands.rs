@@ -6,7 +6,7 @@ use weft_wire::DataRate;
 use super::Stack;
 use super::mix::Mix;
 use super::numbers::Geometry;
-use super::paths::Address;
+use super::paths::{Address, Capacity, Path};
 use super::receiver::Receiver;
 use super::sender::{LaneChange, Pace, Phase, Sender, Target};
 use super::timers::Timer;
@@ -27,9 +27,9 @@ impl Stack {
             Command::Close { flow } => self.close(flow),
             Command::LearnPaths(paths) => {
                 for path in paths {
-                    let LearntPath { to: _, dlid, service_level, p_key, rate } = path;
-                    let address = Address { dlid, service_level, p_key, rate };
-                    for place in self.paths.learn(path.to, address) {
+                    let LearntPath { to, dlid, service_level, p_key, rate } = path;
+                    let address = Address { dlid, service_level, p_key };
+                    for place in self.paths.learn(to, address, rate) {
                         self.path_changed(now, place);
                     }
                 }
@@ -174,8 +174,10 @@ impl Stack {
         };
         let ready = match &mut sender.target {
             Target::One(path) => {
-                let address = self.paths.get(*path).and_then(super::paths::Path::fresh_address);
+                let path = self.paths.get(*path);
+                let address = path.and_then(Path::fresh_address);
                 sender.address = address.unwrap_or(sender.address);
+                sender.capacity = path.map_or_else(Capacity::default, Path::capacity);
                 address.is_some()
             }
             Target::Mix(mix) => mix.resolve(&self.paths),
@@ -207,11 +209,13 @@ impl Stack {
 
     /// A path in the cache is not what it was: its flows begin, or move.
     pub(super) fn path_changed(&mut self, now: Time, path: u32) {
-        let address = self.paths.get(path).and_then(super::paths::Path::address);
+        let known = self.paths.get(path);
+        let (address, capacity) =
+            (known.and_then(Path::address), known.map(Path::capacity).unwrap_or_default());
         for place in self.flows.all() {
             let Some(sender) = self.flows.sender(place) else { continue };
             if let (Target::Mix(mix), Some(address)) = (&mut sender.target, address)
-                && mix.path_changed(path, address)
+                && mix.path_changed(path, address, capacity.rate)
             {
                 self.enqueue(now, place, address.service_level);
                 continue;
@@ -221,7 +225,9 @@ impl Stack {
                 Target::One(own) if *own == path => {
                     let (Some(address), level) = (address, sender.address.service_level) else { continue };
                     sender.move_to(now, address);
-                    if sender.address.service_level != level {
+                    sender.capacity = capacity;
+                    let is_refused = sender.phase == Phase::Active && sender.refuse_mtu(self.facts.mtu);
+                    if is_refused || sender.address.service_level != level {
                         self.dequeue(place);
                     }
                     self.wake(now, place);

@@ -26,7 +26,7 @@ use super::paths::Paths;
 use super::subscriptions::Subscriptions;
 
 /// The version of the state. Increase it with every change of a structure in it.
-const STATE_VERSION: u16 = 4;
+const STATE_VERSION: u16 = 5;
 /// Bytes of an image at most, as bincode writes it.
 pub const IMAGE_BYTES_MAX: usize = 16 << 20;
 

@@ -337,7 +337,7 @@ impl Stack {
         let address = Address { service_level: level, ..taken.address };
         let waits = mix.waits(level);
         let packet = sender.emit_to(now, address, taken.sequence);
-        let time = packet_time(packet.size(), address.rate, &self.facts, self.options.dilation);
+        let time = packet_time(packet.size(), taken.rate, &self.facts, self.options.dilation);
         if let Target::Mix(mix) = &mut sender.target {
             mix.space(now, taken, time);
         }
@@ -374,7 +374,7 @@ impl Stack {
             sender.offer();
             return Some(sender.emit_to(now, taken.address, taken.sequence));
         }
-        let (packet, rate) = (sender.emit(now, &rules), sender.address.rate);
+        let (packet, rate) = (sender.emit(now, &rules), sender.capacity.rate);
         let time = packet_time(packet.size(), rate, &self.facts, self.options.dilation);
         if time > Time::ZERO {
             sender.not_before = next_at(sender.not_before, now, time);

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use serde::{Deserialize, Serialize};
 use weft_machine::{Random, Time};
-use weft_wire::{Guid, ServiceLevel};
+use weft_wire::{Guid, PathRate, ServiceLevel};
 
 use super::clock::Rebase;
 use super::numbers::{COUNT_MAX, NUMBER_MAX, ensure};
@@ -30,6 +30,7 @@ const SPACED_ALL_MAX: usize = BACKLOG_MAX / 2;
 struct Target {
     /// Where its path leads.
     address: Address,
+    rate: PathRate,
     /// Packets that went there: the next one's number.
     sequence: u64,
 }
@@ -39,6 +40,7 @@ struct Target {
 pub(super) struct Taken {
     target: u32,
     pub(super) address: Address,
+    pub(super) rate: PathRate,
     pub(super) sequence: u64,
 }
 
@@ -122,16 +124,18 @@ impl Mix {
     /// [`Mix::path_changed`] hears.
     pub(super) fn resolve(&mut self, paths: &Paths) -> bool {
         while let Some(path) = self.paths.get(self.resolved) {
-            let Some(address) = paths.get(*path).and_then(Path::fresh_address) else { return false };
-            self.set_address(self.resolved, address);
+            let path = paths.get(*path);
+            let Some(address) = path.and_then(Path::fresh_address) else { return false };
+            let capacity = path.map(Path::capacity).unwrap_or_default();
+            self.set_address(self.resolved, address, capacity.rate);
             self.resolved += 1;
         }
         true
     }
 
-    fn set_address(&mut self, target: usize, address: Address) {
+    fn set_address(&mut self, target: usize, address: Address, rate: PathRate) {
         if let (Some(target), Some(level)) = (self.targets.get_mut(target), self.levels.get_mut(target)) {
-            target.address = address;
+            (target.address, target.rate) = (address, rate);
             *level = address.service_level;
         }
     }
@@ -217,9 +221,9 @@ impl Mix {
 
     /// A path has another address: what waits for it goes to its service level, behind the packets
     /// that wait there already. Whether anything has.
-    pub(super) fn path_changed(&mut self, path: u32, address: Address) -> bool {
+    pub(super) fn path_changed(&mut self, path: u32, address: Address, rate: PathRate) -> bool {
         let Some(target) = self.paths.iter().position(|known| *known == path) else { return false };
-        self.set_address(target, address);
+        self.set_address(target, address, rate);
         self.resort(target as u32, address.service_level)
     }
 
@@ -257,9 +261,9 @@ impl Mix {
             None => self.head.take(),
         }?;
         self.first = (u32::from(level.0) + 1) & 15;
-        let Target { address, sequence } = self.targets.get_mut(target as usize)?;
+        let Target { address, rate, sequence } = self.targets.get_mut(target as usize)?;
         *sequence += 1;
-        Some(Taken { target, address: *address, sequence: *sequence - 1 })
+        Some(Taken { target, address: *address, rate: *rate, sequence: *sequence - 1 })
     }
 
     /// When the next packet on a service level may go, where none may now.
@@ -333,11 +337,11 @@ mod tests {
         mix.open_loop();
         let at = |dlid, service_level| Address { dlid: Lid(dlid), service_level, ..Address::unasked() };
         let [stays, moves] = [mix.paths[0], mix.paths[1]];
-        mix.path_changed(stays, at(1, ServiceLevel(0)));
+        mix.path_changed(stays, at(1, ServiceLevel(0)), PathRate::default());
         mix.backlog[0].extend([1, 0, 1, 0]);
         mix.backlog[2].extend([0; BACKLOG_MAX - 1]);
         // Of two there is room for one.
-        assert!(mix.path_changed(moves, at(2, ServiceLevel(2))));
+        assert!(mix.path_changed(moves, at(2, ServiceLevel(2)), PathRate::default()));
         assert_eq!((mix.backlog[0].len(), mix.backlog[2].len(), mix.shed), (2, BACKLOG_MAX, 1));
         assert_eq!(
             [0, 2].map(|level| mix
@@ -346,7 +350,7 @@ mod tests {
             [Some((Lid(1), 0)), Some((Lid(1), 1))]
         );
         assert_eq!(mix.backlog[2].back(), Some(&1));
-        assert!(!mix.path_changed(moves, at(2, ServiceLevel(2))), "it is there already");
+        assert!(!mix.path_changed(moves, at(2, ServiceLevel(2)), PathRate::default()), "it is there already");
         assert!(mix.offer().0.is_some_and(|level| [0, 2].contains(&level.0)), "levels follow too");
     }
 

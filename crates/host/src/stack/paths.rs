@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use weft_wire::{Guid, Lid, PKey, PathRate, ServiceLevel};
+use weft_wire::{Guid, Lid, Mtu, PKey, PathRate, ServiceLevel};
 
 use super::numbers::{COUNT_MAX, ensure};
 use crate::traffic::PathSource;
@@ -21,8 +21,22 @@ pub(super) struct Address {
     pub(super) dlid: Lid,
     pub(super) service_level: ServiceLevel,
     pub(super) p_key: PKey,
+}
+
+/// What a way carries. It changes when a port moves to a host of another kind, and the address then stays.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Capacity {
     /// Of the slowest link on the way; code 0 where no one has said it.
     pub(super) rate: PathRate,
+    /// Bytes of body of the largest packet that passes; 0 where no one has said it.
+    pub(super) mtu: u16,
+}
+
+impl Capacity {
+    /// As a path record has them.
+    pub(super) fn of(rate: PathRate, mtu: u8) -> Self {
+        Self { rate, mtu: Mtu::from_code(mtu).bytes().unwrap_or(0) }
+    }
 }
 
 impl Address {
@@ -59,6 +73,7 @@ pub(super) struct Path {
     pub(super) state: State,
     /// As the path record has it.
     record: Option<Address>,
+    capacity: Capacity,
     /// The service level of a hot spot's slow lane.
     slow: Option<ServiceLevel>,
     /// Taught by [`Command::LearnPaths`](crate::traffic::Command::LearnPaths): no one is asked for it again.
@@ -72,6 +87,12 @@ impl Path {
     pub(super) fn address(&self) -> Option<Address> {
         let record = self.record?;
         Some(Address { service_level: self.slow.unwrap_or(record.service_level), ..record })
+    }
+
+    /// What it carries, as far as that is known.
+    #[inline]
+    pub(super) fn capacity(&self) -> Capacity {
+        self.capacity
     }
 
     /// What somebody who begins to use it may rely on.
@@ -128,21 +149,34 @@ impl Paths {
         }
         let place = self.list.len() as u32;
         let (state, taught) = (State::Wanted, false);
-        self.list.push(Path { to, source, state, record: None, slow: None, taught, problem: None });
+        self.list.push(Path {
+            to,
+            source,
+            state,
+            record: None,
+            capacity: Capacity::default(),
+            slow: None,
+            taught,
+            problem: None,
+        });
         self.places.insert(key, place);
         Some(place)
     }
 
     /// Takes what somebody knows: for both kinds of software, of which one takes the LID alone. Who does not know the rate
     /// leaves it as it is. The places that have changed.
-    pub(super) fn learn(&mut self, to: Guid, address: Address) -> impl Iterator<Item = u32> + use<> {
+    pub(super) fn learn(
+        &mut self,
+        to: Guid,
+        address: Address,
+        rate: PathRate,
+    ) -> impl Iterator<Item = u32> + use<> {
         let asked = self.place(to, PathSource::PathRecord);
         let unasked = self.places.get(&(to, true)).copied();
-        let known = asked.and_then(|place| self.get(place)?.record).unwrap_or_default();
-        let rate = if address.rate == PathRate::default() { known.rate } else { address.rate };
-        let address = Address { rate, ..address };
+        let known = asked.and_then(|place| self.get(place)).map_or_else(Capacity::default, Path::capacity);
+        let rate = if rate == PathRate::default() { known.rate } else { rate };
         for place in [asked, unasked].into_iter().flatten() {
-            self.set(place, address);
+            self.set(place, address, Capacity { rate, ..known });
             if let Some(path) = self.get_mut(place) {
                 path.taught = true;
             }
@@ -151,14 +185,16 @@ impl Paths {
     }
 
     /// Takes an answer.
-    pub(super) fn set(&mut self, place: u32, address: Address) {
+    pub(super) fn set(&mut self, place: u32, address: Address, capacity: Capacity) {
         let slow = self.hot_spots.get(&address.dlid).copied();
         let Some(path) = self.get_mut(place) else { return };
         let again = path.state == State::Asked { again: true };
         path.state = if again { State::Wanted } else { State::Known };
         path.problem = None;
         match path.source {
-            PathSource::PathRecord => (path.record, path.slow) = (Some(address), slow),
+            PathSource::PathRecord => {
+                (path.record, path.capacity, path.slow) = (Some(address), capacity, slow)
+            }
             PathSource::Unasked => {
                 path.record = Some(Address { dlid: address.dlid, ..Address::unasked() });
             }
@@ -166,9 +202,9 @@ impl Paths {
     }
 
     /// What is taught for a port, if it is: software that does not ask knows its LID from there.
-    pub(super) fn taught(&self, to: Guid) -> Option<Address> {
+    pub(super) fn taught(&self, to: Guid) -> Option<(Address, Capacity)> {
         let path = self.places.get(&(to, false)).and_then(|place| self.get(*place))?;
-        path.record.filter(|_| path.taught)
+        path.record.filter(|_| path.taught).map(|record| (record, path.capacity))
     }
 
     /// Everything is to be asked for again, or what concerns one port; what has been taught is not.
@@ -182,6 +218,26 @@ impl Paths {
                 _ => State::Wanted,
             };
         }
+    }
+
+    /// What ways to a port carry is to be asked for again, or what all ways do. Senders go on meanwhile. Software that asks for no
+    /// path records knows nothing of it. How many paths that are.
+    pub(super) fn renew_capacity(&mut self, of: Option<Guid>) -> u64 {
+        let mut renewed = 0;
+        for path in &mut self.list {
+            let is_other = of.is_some_and(|guid| guid != path.to) || path.source == PathSource::Unasked;
+            if is_other || path.taught {
+                continue;
+            }
+            match path.state {
+                State::Known => path.state = State::Wanted,
+                State::Asked { .. } => path.state = State::Asked { again: true },
+                // They are asked for before anyone uses them.
+                State::Wanted | State::Gone | State::Failed => continue,
+            }
+            renewed += 1;
+        }
+        renewed
     }
 
     /// The path to a LID is not to be relied on any more.

@@ -52,7 +52,7 @@ impl Sender {
     ) {
         self.not_before = self.not_before.max(now + overhead);
         let &DataPacket { slid: dlid, service_level, p_key, .. } = packet;
-        self.move_to(now, Address { dlid, service_level, p_key, ..Address::default() });
+        self.move_to(now, Address { dlid, service_level, p_key });
         if self.fresh >= self.allowed && !self.is_outstanding() {
             self.cut(Geometry::new(message_bytes, packet_bytes), None);
         }

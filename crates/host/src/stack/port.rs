@@ -86,7 +86,7 @@ impl Stack {
     }
 
     fn take_answer(&mut self, now: Time, question: Question, status: u16, mad: &AddressedMad) {
-        let (place, address) = match question {
+        let (place, found) = match question {
             Question::Subscribe(at) => {
                 self.subscriptions.answered(at, status == 0);
                 self.asks_due = true;
@@ -102,8 +102,8 @@ impl Stack {
             Question::Path(place) => (place, path_in(&mad.mad)),
             Question::Lid(place) => (place, lid_in(&mad.mad)),
         };
-        match address.filter(|_| status == 0) {
-            Some(address) => self.paths.set(place, address),
+        match found.filter(|_| status == 0) {
+            Some((address, capacity)) => self.paths.set(place, address, capacity),
             None => {
                 let why = format!("SA status {status:#06x}; is the port up, and in a partition of this one?");
                 self.fail_path(now, place, why);
@@ -147,8 +147,8 @@ impl Stack {
     fn ask_path(&mut self, now: Time, place: u32) {
         let Some(path) = self.paths.get(place).filter(|path| path.state == State::Wanted) else { return };
         let (to, source) = (path.to, path.source);
-        if let Some(address) = self.paths.taught(to) {
-            self.paths.set(place, address);
+        if let Some((address, capacity)) = self.paths.taught(to) {
+            self.paths.set(place, address, capacity);
             self.path_changed(now, place);
             return;
         }
@@ -212,6 +212,12 @@ impl Stack {
             {
                 self.counts.repaths += 1;
                 self.port_relocated(now, &MovedLid::of(details));
+            }
+            Details::Repath(trap::REPATH, details)
+                if self.heeds_repath && details.kind == RepathKind::RATE =>
+            {
+                self.counts.repaths += 1;
+                self.rate_changed(details.guid);
             }
             Details::Repath(number, details) if self.heeds_repath => {
                 let begins = *number == trap::REPATH;

@@ -10,6 +10,10 @@
 //! | changes (OpenSM assigns another one) | go to the new LID and repeat at once | are heeded: the path's rate and service level may differ |
 //!
 //! In both cases acknowledgements follow the LID that packets come from.
+//!
+//! A host of another kind may have a slower or a faster link, or a smaller MTU. Then the subnet manager, which knows both hosts, says
+//! so to all subscribers (trap 69, [`RepathKind::RATE`](weft_wire::RepathKind::RATE)) once its own records are right: whoever has the path in its cache asks for it
+//! again, and the port that has moved for all of its own. Addresses stay, and no queue pair stops meanwhile.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -116,6 +120,14 @@ impl Stack {
         self.suspension.counts.senders_woken += 1;
         self.dequeue(place);
         self.wake(now, place);
+    }
+
+    /// Ways to a port carry more or less than before, and so do all of its own if it is this one.
+    pub(super) fn rate_changed(&mut self, guid: Guid) {
+        let of = Some(guid).filter(|guid| *guid != self.facts.guid);
+        let counts = &mut self.suspension.counts;
+        counts.rates_heard += 1;
+        counts.paths_renewed += self.paths.renew_capacity(of);
     }
 
     /// The stack has resumed: peers that have sent to it over reliable connections are notified.

@@ -16,7 +16,7 @@ use weft_wire::{
 };
 
 use super::StackOptions;
-use super::paths::Address;
+use super::paths::{Address, Capacity};
 
 /// Questions in flight.
 const WINDOW: u32 = 8;
@@ -170,19 +170,19 @@ fn subscription(trap_number: TrapNumber, subscribe: bool) -> InformInfo {
     }
 }
 
-/// Where the path record in an answer says that packets go.
-pub(super) fn path_in(mad: &Mad) -> Option<Address> {
+/// Where the path record in an answer says that packets go, and what the way carries.
+pub(super) fn path_in(mad: &Mad) -> Option<(Address, Capacity)> {
     let record = PathRecord::from_bytes(&SaMad::data.get(&mad.0));
-    let PathRecord { dlid, sl, p_key, rate, .. } = record;
-    let address = Address { dlid, service_level: sl, p_key, rate };
-    Some(address).filter(|address| address.dlid.is_unicast())
+    let PathRecord { dlid, sl, p_key, rate, mtu, .. } = record;
+    let address = Address { dlid, service_level: sl, p_key };
+    Some((address, Capacity::of(rate, mtu))).filter(|_| dlid.is_unicast())
 }
 
 /// The LID that the node record in an answer says, on service level 0.
-pub(super) fn lid_in(mad: &Mad) -> Option<Address> {
+pub(super) fn lid_in(mad: &Mad) -> Option<(Address, Capacity)> {
     let record = NodeRecord::from_bytes(&SaMad::data.get(&mad.0));
     let address = Address { dlid: record.lid, ..Address::unasked() };
-    Some(address).filter(|address| address.dlid.is_unicast())
+    Some((address, Capacity::default())).filter(|_| record.lid.is_unicast())
 }
 
 /// The notice in a Report.

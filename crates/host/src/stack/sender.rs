@@ -21,7 +21,7 @@ use weft_wire::{DataPacket, QKey, QpNum, ServiceLevel, aeth, opcode};
 use super::congestion::Throttle;
 use super::mix::Mix;
 use super::numbers::{Geometry, PSN_MASK, first_psn, queue_pair};
-use super::paths::Address;
+use super::paths::{Address, Capacity};
 use super::times::Times;
 use crate::traffic::{FlowId, Latency, Move, MoveBy, PathSource, Transport, Work};
 
@@ -128,6 +128,7 @@ pub(super) struct Sender {
     #[serde(skip)]
     pub(super) queued: u16,
     pub(super) address: Address,
+    pub(super) capacity: Capacity,
     /// The place of `next` in its message.
     at: u32,
     pub(super) geometry: Geometry,
@@ -181,6 +182,7 @@ impl Sender {
             target,
             phase: Phase::Path,
             address: Address::default(),
+            capacity: Capacity::default(),
             lane_change: LaneChange::No,
             migrated: true,
             geometry: Geometry::new(0, 0),
@@ -230,15 +232,16 @@ impl Sender {
         self.unacknowledged < self.fresh
     }
 
-    /// Ends it in error if its packets are too large for the port, in bytes of body; whether they are. 0 is not known.
-    pub(super) fn refuse_mtu(&mut self, mtu: u16) -> bool {
+    /// Ends it in error if its packets are too large for the port, in bytes of body, or for the way; whether they are. 0 is not known.
+    pub(super) fn refuse_mtu(&mut self, of_port: u16) -> bool {
         let largest = self.geometry.payload(0);
-        let is_too_large = mtu > 0 && largest > mtu;
-        if is_too_large {
-            self.phase =
-                Phase::Error(format!("packets of {largest} bytes do not pass the port's MTU of {mtu}"));
+        let places = [("port", of_port), ("path", self.capacity.mtu)];
+        let refuses = places.into_iter().find(|(_, mtu)| *mtu > 0 && largest > *mtu);
+        if let Some((place, mtu)) = refuses {
+            let reason = format!("packets of {largest} bytes do not pass the {place}'s MTU of {mtu}");
+            self.phase = Phase::Error(reason);
         }
-        is_too_large
+        refuses.is_some()
     }
 
     /// Cuts the messages from the next one on like this. Only between messages, when nothing is under way.

@@ -56,6 +56,10 @@ pub struct SuspensionCounts {
     pub peers_not_told: u64,
     /// Senders that have repeated at once because of such a notice.
     pub senders_woken: u64,
+    /// Notices that ways to a port have another rate or MTU.
+    pub rates_heard: u64,
+    /// Paths asked for again because of such a notice.
+    pub paths_renewed: u64,
     /// Notices of ports that come or go, not heeded because the port has just moved.
     pub notices_held_back: u64,
 }

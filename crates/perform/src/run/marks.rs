@@ -25,11 +25,6 @@ fn host(fabric: &Fabric, port: Guid) -> String {
     owner.map_or_else(|| port.to_string(), |(index, _)| fabric.label(index))
 }
 
-fn hot(fabric: &Fabric, port: Guid, begins: bool) -> String {
-    let what = if begins { "hot spot" } else { "hot spot no more" };
-    format!("{what}: {}", host(fabric, port))
-}
-
 /// A figure tells all those together that do the same at one time.
 fn moved(fabric: &Fabric, hot_spot: Guid, port: Guid, begins: bool) -> String {
     let verb = if begins { "take" } else { "leave" };
@@ -39,8 +34,10 @@ fn moved(fabric: &Fabric, hot_spot: Guid, port: Guid, begins: bool) -> String {
 /// What the performance manager says, as far as a report shows it.
 pub(super) fn of_pm(fabric: &Fabric, at: Time, event: &PmEvent) -> Option<Mark> {
     let (kind, text) = match event {
-        PmEvent::HotSpot { port_guid, .. } => (MarkKind::HotSpot, hot(fabric, port_guid.0, true)),
-        PmEvent::HotSpotEnded { port_guid, .. } => (MarkKind::HotSpotEnded, hot(fabric, port_guid.0, false)),
+        PmEvent::HotSpot { port_guid, .. } => return Some(Mark::hot_spot(at, &host(fabric, port_guid.0))),
+        PmEvent::HotSpotEnded { port_guid, .. } => {
+            (MarkKind::HotSpotEnded, format!("hot spot no more: {}", host(fabric, port_guid.0)))
+        }
         PmEvent::Repathed { hot_spot_guid, port_guid, .. } => {
             (MarkKind::Repath, moved(fabric, hot_spot_guid.0, port_guid.0, true))
         }
@@ -64,6 +61,7 @@ pub(super) fn of_sm(at: Time, event: &SmEvent) -> Option<Mark> {
             format!("{hosts} told that packets from LID {slid} to {dlid} take service level {service_level}")
         }
         RepathUse::Wildcard => format!("{hosts} told to ask for all paths again"),
+        RepathUse::Rate => format!("{hosts} told that ways to LID {dlid} carry another rate or MTU"),
         RepathUse::HotSpot | RepathUse::Lid | RepathUse::Other => return None,
     };
     Some(Mark { at, kind: MarkKind::Repath, text })

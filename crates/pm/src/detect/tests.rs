@@ -10,7 +10,8 @@ const HOT: u64 = 48_500_000;
 const THRESHOLDS: [u64; 2] = [24_200_000, 100_000];
 
 fn limits(threshold: u64) -> Limits {
-    Limits { threshold, further: threshold, utilisation_ppm: 500_000, hysteresis: (1, 1) }
+    let (utilisation_ppm, hysteresis, is_printed) = (500_000, (1, 1), false);
+    Limits { threshold, further: threshold, utilisation_ppm, hysteresis, is_printed }
 }
 
 fn host(number: u16) -> (Guid, Lid) {
@@ -82,14 +83,22 @@ fn a_fair_share_above_the_limit_is_left_alone() {
 
 #[test]
 fn a_window_limited_sender_moves_if_the_hot_spot_lasts() {
-    let detector = Detector::new(limits(THRESHOLDS[0]));
+    let mut detector = Detector::new(limits(THRESHOLDS[0]));
     let spot = HotSpot { lid: Lid(5), since: 7 };
     let hidden = |gigabits| Source { congestion: Some(0), ..source(1, gigabits, LINK) };
+    detector.look_at(&[hidden(3.23)]);
+    assert!(
+        !detector.may_contribute(8, &spot, &hidden(3.23)),
+        "one sweep is not enough: its cable may have been cut"
+    );
+    detector.look_at(&[hidden(3.23)]);
     // The sweep that found it tells those that wait, which is all of the algorithm as published.
     assert!(!detector.may_contribute(7, &spot, &hidden(3.23)));
     assert!(detector.may_contribute(8, &spot, &hidden(3.23)) && !detector.contributes(&hidden(3.23)));
     // Whoever has a fair share, is idle or is not known stays.
     for source in [hidden(8.0), hidden(0.07), Source { utilisation_ppm: None, ..hidden(3.23) }] {
+        detector.look_at(&[source]);
+        detector.look_at(&[source]);
         assert!(!detector.may_contribute(8, &spot, &source), "{source:?}");
     }
 }
@@ -202,4 +211,24 @@ fn a_hot_spot_that_has_left_or_has_another_lid_has_ended() {
     let began = Finding::Began { host: guid, lid: Lid(77), congestion: 500 };
     assert_eq!(detector.judge(2, &[moved]), [Finding::Ended { host: guid, lid }, began]);
     assert_eq!(detector.judge(3, &[]), [Finding::Ended { host: guid, lid: Lid(77) }]);
+}
+
+#[test]
+fn the_printed_detector_has_one_threshold_and_no_memory() {
+    let printed = Limits { further: 9_000, is_printed: true, ..limits(100) };
+    let mut detector = Detector::new(printed);
+    assert_eq!(detector.judge(1, &[slow(5, HOT, HOT)]).len(), 1);
+    assert_eq!(detector.judge(2, &[slow(5, HOT, HOT), facing(6, 101)]).len(), 1, "a further one at once");
+    let (guid, lid) = host(6);
+    let ended = [Finding::Ended { host: guid, lid }];
+    assert_eq!(
+        detector.judge(3, &[slow(5, HOT, HOT), facing(6, 99)]),
+        ended,
+        "whatever waits on the slow lane"
+    );
+    let hidden = Source { congestion: Some(0), ..source(1, 3.23, LINK) };
+    detector.look_at(&[hidden]);
+    detector.look_at(&[hidden]);
+    assert!(!detector.may_contribute(9, &detector.hot[&host(5).0], &hidden), "only ports that wait");
+    assert!(detector.contributes(&source(1, 3.23, LINK)));
 }

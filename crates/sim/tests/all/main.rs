@@ -34,6 +34,7 @@ mod vm_peers;
 mod vm_rates;
 mod vm_schedules;
 mod vm_silence;
+mod vm_unlike;
 mod vms;
 mod vswitches;
 mod windows;

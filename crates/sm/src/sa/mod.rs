@@ -12,6 +12,7 @@
 //! **Invariant:** every request is answered once, with records or with a status, unless it is the repetition of one
 //! that is being answered. **Invariant:** services, subscriptions, transfers and waiting requests are bounded.
 
+mod changes;
 mod counts;
 mod ends;
 mod inform;
@@ -35,7 +36,7 @@ use std::collections::{BTreeSet, VecDeque};
 use weft_machine::{Time, Timer};
 use weft_wire::{
     AddressedMad, AttributeId, Details, GidDetails, Guid, InformInfo, Lid, Mad, Method, Notice, PathRecord,
-    RepathDetails, SA_CLASS_VERSION, SaMad, SmKey, TrapNumber, VmMove, sa_attribute, sa_status, status, trap,
+    SA_CLASS_VERSION, SaMad, SmKey, TrapNumber, VmMove, sa_attribute, sa_status, status, trap,
 };
 
 use crate::election::Peer;
@@ -48,7 +49,7 @@ use query::{Found, Query};
 use service::{Offer, Services};
 use tables::{Kind, Tables};
 use transfers::{Heard, Transfers};
-use view::View;
+use view::{Rates, View};
 
 pub use counts::SaCounts;
 pub(crate) use tables::AskedTables;
@@ -81,6 +82,8 @@ pub(crate) struct Administrator {
     options: Options,
     /// `None` before the first sweep has ended.
     view: Option<View>,
+    /// What ports of hosts carry, as their peers were told last.
+    rates: Rates,
     myself: Myself,
     /// Other managers, in order of GUIDs.
     pub(crate) managers: Vec<Peer>,
@@ -106,6 +109,7 @@ impl Administrator {
     pub(crate) fn new(options: &Options) -> Self {
         Self {
             view: None,
+            rates: Rates::default(),
             myself: Myself::default(),
             managers: Vec::new(),
             tables: Tables::default(),
@@ -147,6 +151,8 @@ impl Administrator {
         let old = self.view.take().unwrap_or_default();
         (self.myself, self.tables) = (myself, Tables::default());
         // Those who were away before count as there: they have not been reported.
+        let (rates, rerated) = view.rates(&self.rates, &away);
+        self.rates = rates;
         let before: BTreeSet<Guid> = old.guids().chain(std::mem::take(&mut self.away)).collect();
         let mut after: BTreeSet<Guid> = view.guids().collect();
         self.away = away.into_iter().filter(|guid| before.contains(guid) && !after.contains(guid)).collect();
@@ -161,36 +167,12 @@ impl Administrator {
             if self.options.sa.repath_on_reroute {
                 self.tell_changes(&old, &view);
             }
+            for guid in rerated.into_iter().filter(|guid| before.contains(guid)) {
+                self.tell_rate(guid, &view);
+            }
         }
         self.view = Some(view);
         self.flush(now);
-    }
-
-    /// Tells subscribers which paths have changed. Whoever subscribed before the manager was away for a while is to ask
-    /// for all of them again.
-    fn tell_changes(&mut self, before: &View, after: &View) {
-        let changes = match before.ends.is_empty() {
-            true => vec![(RepathDetails::default(), None)],
-            false => repath::changes(before, after),
-        };
-        for (details, only) in changes {
-            let notice = own_notice(self.myself.lid, &repath::repath(details));
-            let told = self.subscriptions.report(&notice, only, None, after).ports.len() as u32;
-            let RepathDetails { kind, service_level, slid, dlid, .. } = details;
-            let (from, target) = (self.myself.lid, only.and_then(|guid| after.by_guid(guid)));
-            let target = target.map_or(Lid(0), |end| end.lid);
-            let number = trap::REPATH;
-            self.events.push(Event::Repath {
-                number,
-                from,
-                kind: kind.into(),
-                service_level,
-                slid,
-                dlid,
-                target,
-                told,
-            });
-        }
     }
 
     /// Trap 64 or 65 about a port.

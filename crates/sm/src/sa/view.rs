@@ -1,5 +1,7 @@
 //! The subnet as the last sweep left it, kept for answering while the next sweep works on it.
 
+mod carried;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -12,6 +14,8 @@ use weft_wire::{
 use super::ends::End;
 use super::requesters::Requesters;
 use crate::Options;
+pub(super) use carried::Rates;
+
 use crate::knowledge::{FoundNode, Keys, LftBlock, Memory, PortAt, Subnet};
 
 /// More hops than this no packet takes: the tables lead in a circle.

@@ -1,9 +1,11 @@
 //! The paper's claims about figure 8, beside the study's results.
 
+use serde::Serialize;
 use weft_experiment::{FidelityRow, Paper};
 
 use super::case::{Case, Pattern, Start, TREES};
 use super::walk::CaseResult;
+use crate::fit::mean_with_interval;
 
 /// A figure of bandwidths: one combination for each topology.
 #[derive(Clone, Copy, Debug)]
@@ -39,7 +41,12 @@ impl Panel {
         format!("{start} to {pattern}, {occupancy} % of virtual functions in use")
     }
 
-    fn shows(&self, case: &Case) -> bool {
+    /// Whether its losses are those of several seeds: the paper says that both routings are about equal, and the start is drawn.
+    pub(super) fn is_repeated(&self) -> bool {
+        self.is_equal && self.start == Start::Random
+    }
+
+    pub(super) fn shows(&self, case: &Case) -> bool {
         (case.start, case.pattern, case.occupancy) == (self.start, self.pattern, self.occupancy)
     }
 
@@ -47,6 +54,26 @@ impl Panel {
     pub(super) fn results<'a>(&self, all: &'a [CaseResult]) -> Vec<&'a CaseResult> {
         all.iter().filter(|result| self.shows(&result.case)).collect()
     }
+}
+
+/// The losses of a combination after all migrations, in percent, a seed each.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Repeated {
+    /// Which.
+    #[serde(flatten)]
+    pub case: Case,
+    /// By seed.
+    pub losses: Vec<f64>,
+}
+
+/// The mean loss of all trees of a panel, in percent, and half of the 95 % interval over seeds. Each seed draws all trees.
+fn loss_over_seeds(panel: &Panel, repeated: &[Repeated]) -> Option<(usize, f64, f64)> {
+    let shown: Vec<&Repeated> = repeated.iter().filter(|one| panel.shows(&one.case)).collect();
+    let seeds = shown.iter().map(|one| one.losses.len()).min()?;
+    let of_seed =
+        |seed: usize| shown.iter().filter_map(|one| one.losses.get(seed)).sum::<f64>() / shown.len() as f64;
+    let (mean, interval) = mean_with_interval(&(0..seeds).map(of_seed).collect::<Vec<_>>())?;
+    Some((seeds, mean, interval))
 }
 
 /// The greatest of some values, if there are any.
@@ -59,25 +86,27 @@ fn printed(value: f64, is_limit: bool, source: &str, why: &str) -> Paper {
 }
 
 /// The paper's sentences about bandwidth with numbers in them.
-pub(super) fn bandwidth_rows(all: &[CaseResult]) -> Vec<FidelityRow> {
+pub(super) fn bandwidth_rows(all: &[CaseResult], repeated: &[Repeated]) -> Vec<FidelityRow> {
+    const SOURCE: &str = "section 7.2: equal, or a difference of about 1 %";
     let mut rows = Vec::new();
     for panel in PANELS.iter().filter(|panel| panel.is_equal) {
         let shown = panel.results(all);
         let Some(loss) = greatest(shown.iter().map(|result| result.last_loss_percent())) else { continue };
-        let what = format!(
-            "8{}, {}: loss at the end, greatest of {} trees",
-            panel.letter,
-            panel.title(),
-            shown.len()
-        );
-        let why = match panel.start {
-            Start::Random => {
-                "not known; machines that need not migrate keep rows that were balanced for the random start"
-            }
-            Start::Uniform => "",
-        };
-        let paper = printed(1.0, true, "section 7.2: equal, or a difference of about 1 %", why);
-        rows.push(FidelityRow::beside(what, "%", paper, Some(loss)));
+        let (title, trees) = (format!("8{}, {}", panel.letter, panel.title()), shown.len());
+        if let Some((seeds, mean, interval)) =
+            loss_over_seeds(panel, repeated).filter(|_| panel.is_repeated())
+        {
+            let what = format!("{title}: loss at the end, mean of {trees} trees and {seeds} seeds");
+            let why = format!(
+                "the 95 % interval over seeds is {:.2} to {:.2} %; the cause is not known; machines that need not migrate keep rows that were balanced for the random start",
+                mean - interval,
+                mean + interval
+            );
+            rows.push(FidelityRow::beside(what, "%", printed(1.0, true, SOURCE, &why), Some(mean)));
+        } else {
+            let what = format!("{title}: loss at the end, greatest of {trees} trees");
+            rows.push(FidelityRow::beside(what, "%", printed(1.0, true, SOURCE, ""), Some(loss)));
+        }
     }
     let clear = PANELS.iter().filter(|panel| !panel.is_equal).flat_map(|panel| panel.results(all));
     if let Some(loss) = greatest(clear.map(CaseResult::greatest_loss_percent)) {
@@ -102,14 +131,13 @@ impl Panel {
     /// The losses that fit what the paper says, in percent.
     ///
     /// Where it says that both routings are about equal and the start is uniform (8f), the difference is [`EQUAL_MAX`] at most, either way.
-    /// From a random start (8b, 8e), machines that need not migrate keep rows that were balanced for a placement that is no more; the paper
-    /// does not say how it draws such a start, so its 1 % is not asked for. What it says of any scenario is: almost 10 %. The fidelity
-    /// table shows both beside the 1 %.
-    fn fits(&self) -> std::ops::RangeInclusive<f64> {
+    /// From a random start (8b, 8e) nothing is asked for here: the paper does not say how it draws such a start, and no closed form
+    /// of the loss is known. The fidelity table holds the mean over seeds against the 1 %, and may say that it differs.
+    fn fits(&self) -> Option<std::ops::RangeInclusive<f64>> {
         match (self.is_equal, self.start) {
-            (true, Start::Uniform) => -EQUAL_MAX..=EQUAL_MAX,
-            (true, Start::Random) => -EQUAL_MAX..=LOSS_MAX,
-            (false, _) => 0.0..=LOSS_MAX,
+            (true, Start::Uniform) => Some(-EQUAL_MAX..=EQUAL_MAX),
+            (true, Start::Random) => None,
+            (false, _) => Some(0.0..=LOSS_MAX),
         }
     }
 }
@@ -119,7 +147,7 @@ impl Panel {
 pub(super) fn failures(all: &[CaseResult]) -> Vec<String> {
     let mut failures = Vec::new();
     for panel in &PANELS {
-        let fits = panel.fits();
+        let Some(fits) = panel.fits() else { continue };
         for result in panel.results(all) {
             for tenth in &result.tenths {
                 let loss = tenth.loss_percent();

@@ -18,6 +18,7 @@ mod report;
 mod walk;
 
 pub use case::{Case, OCCUPANCIES, Pattern, Start, TREES, Tree, UnknownTree, VFS, cases};
+pub use claims::Repeated;
 pub use pattern::{Migration, migrations};
 pub use placement::Placement;
 pub use report::{Report, Study};

@@ -9,8 +9,9 @@ use weft_experiment::{FidelityRow, Table, fidelity_table};
 use weft_picture::chart::{BarGroup, Bars, Line, Lines, Look};
 
 use super::case::{Case, TREES, Tree};
-use super::claims::{PANELS, Panel, bandwidth_rows, failures, random_means, sentences};
-use super::walk::{CaseResult, StudyError, StudyOptions, flows, run};
+use super::claims::{PANELS, Panel, Repeated, bandwidth_rows, failures, random_means, sentences};
+use super::walk::{CaseResult, StudyError, StudyOptions, flows, last_loss, run};
+use crate::fit::mean_with_interval;
 
 /// What docs/fidelity.md calls the study.
 const FILE: &str = "study migrations --table4";
@@ -39,6 +40,8 @@ pub struct Report {
     pub fidelity: Vec<FidelityRow>,
     /// What does not fit what the paper says, a line each. Empty is a success.
     pub failures: Vec<String>,
+    /// Losses over seeds, of the combinations of figures 8b and 8e.
+    pub repeated: Vec<Repeated>,
     /// The combinations, in the order of table 4.
     pub cases: Vec<CaseResult>,
 }
@@ -52,7 +55,7 @@ struct Source {
 impl Study {
     /// How many flows all of it follows.
     pub fn flows(&self) -> u64 {
-        self.cases.iter().map(|case| flows(case, &self.options)).sum()
+        self.cases.iter().map(|case| flows(case, &self.options, self.further_seeds(case))).sum()
     }
 
     /// Studies all combinations, in the current rayon pool. `tell` hears of flows as they are done.
@@ -64,19 +67,55 @@ impl Study {
         let one = |case: &Case| run(case, &self.options, tell).map_err(|error| (*case, Box::new(error)));
         let results: Vec<Result<CaseResult, _>> = self.cases.par_iter().with_max_len(1).map(one).collect();
         let cases = results.into_iter().collect::<Result<Vec<_>, _>>()?;
-        Ok(Report::new(self.options, cases))
+        let repeated = self.repeat(&cases, tell)?;
+        Ok(Report::new(self.options, cases, repeated))
+    }
+
+    /// How many seeds beside the first one a combination is studied with.
+    fn further_seeds(&self, case: &Case) -> u32 {
+        let is_repeated = PANELS.iter().any(|panel| panel.is_repeated() && panel.shows(case));
+        if is_repeated { self.options.seeds.saturating_sub(1) } else { 0 }
+    }
+
+    /// Studies the combinations of figures 8b and 8e with further seeds.
+    fn repeat(
+        &self,
+        cases: &[CaseResult],
+        tell: &(dyn Fn(u64) + Sync),
+    ) -> Result<Vec<Repeated>, (Case, Box<StudyError>)> {
+        let meant: Vec<&CaseResult> =
+            cases.iter().filter(|result| self.further_seeds(&result.case) > 0).collect();
+        let seeds = 1..u64::from(self.options.seeds);
+        let walks: Vec<(Case, u64)> = meant
+            .iter()
+            .flat_map(|result| {
+                seeds.clone().map(move |later| (result.case, self.options.seed.wrapping_add(later)))
+            })
+            .collect();
+        let one = |(case, seed): &(Case, u64)| {
+            last_loss(case, &self.options, *seed, tell).map_err(|error| (*case, Box::new(error)))
+        };
+        let losses: Vec<Result<f64, _>> = walks.par_iter().with_max_len(1).map(one).collect();
+        let losses = losses.into_iter().collect::<Result<Vec<_>, _>>()?;
+        let of_case = losses.chunks(self.options.seeds.saturating_sub(1).max(1) as usize);
+        let repeated = meant.iter().zip(of_case).map(|(result, further)| Repeated {
+            case: result.case,
+            losses: [&[result.last_loss_percent()][..], further].concat(),
+        });
+        Ok(repeated.collect())
     }
 }
 
 impl Report {
-    fn new(options: StudyOptions, cases: Vec<CaseResult>) -> Self {
+    fn new(options: StudyOptions, cases: Vec<CaseResult>, repeated: Vec<Repeated>) -> Self {
         let experiment = Source { title: "Migrations of virtual machines on paper", source: SOURCE };
         Self {
             file: FILE,
             experiment,
             options,
-            fidelity: bandwidth_rows(&cases),
+            fidelity: bandwidth_rows(&cases, &repeated),
             failures: failures(&cases),
+            repeated,
             cases,
         }
     }
@@ -185,7 +224,7 @@ impl Report {
     }
 
     fn page(&self) -> String {
-        let StudyOptions { seed, bisections } = self.options;
+        let StudyOptions { seed, bisections, .. } = self.options;
         let migrations: usize = self.cases.iter().map(|result| result.migrations.len()).sum();
         let mut text = format!(
             "# Migrations of virtual machines on paper\n\n{SOURCE}. {} of its 126 combinations, {migrations} migrations, {bisections} bisections for each bandwidth, seed {seed}.\n\n",
@@ -276,8 +315,23 @@ impl Report {
             ]);
         }
         text += &table.finish();
+        text += &self.seeds_section(panel);
         let [bandwidth, loss] = ["bandwidth", "loss"].map(|what| figure(panel, what));
         text + &format!("![Bandwidth]({bandwidth})\n\n![Loss]({loss})\n\n")
+    }
+
+    /// The losses over seeds, where a panel has them.
+    fn seeds_section(&self, panel: &Panel) -> String {
+        let mut table = Table::new(&["topology", "loss at the end by seed, %", "mean", "95 % interval"]);
+        let mut any = false;
+        for one in self.repeated.iter().filter(|one| panel.shows(&one.case)) {
+            let Some((mean, interval)) = mean_with_interval(&one.losses) else { continue };
+            let losses: Vec<String> = one.losses.iter().map(|loss| format!("{loss:.2}")).collect();
+            let between = format!("{:.2} to {:.2}", mean - interval, mean + interval);
+            table.row(&[one.case.topology.name.to_owned(), losses.join(", "), format!("{mean:.2}"), between]);
+            any = true;
+        }
+        if any { table.finish() } else { String::new() }
     }
 
     fn all_section(&self) -> String {

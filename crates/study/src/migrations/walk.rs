@@ -35,6 +35,8 @@ pub struct StudyOptions {
     pub seed: u64,
     /// How many random bisections each bandwidth is the mean of.
     pub bisections: u32,
+    /// How many seeds, from `seed` on, the losses of figures 8b and 8e are the mean of: they begin with a random placement.
+    pub seeds: u32,
 }
 
 /// Why a combination cannot be studied.
@@ -158,10 +160,10 @@ impl CaseResult {
     }
 }
 
-/// How many flows are followed for a combination: what its study costs.
-pub(super) fn flows(case: &Case, options: &StudyOptions) -> u64 {
+/// How many flows are followed for a combination: what its study costs. `further`: seeds of which the end alone is measured.
+pub(super) fn flows(case: &Case, options: &StudyOptions, further: u32) -> u64 {
     // At first both routings are the same one.
-    let bandwidths = 2 * PARTS as u64 + 1;
+    let bandwidths = 2 * PARTS as u64 + 1 + 2 * u64::from(further);
     bandwidths * u64::from(options.bisections) * (case.machines() / 2) as u64
 }
 
@@ -190,6 +192,31 @@ pub fn run(
     options: &StudyOptions,
     tell: &(dyn Fn(u64) + Sync),
 ) -> Result<CaseResult, StudyError> {
+    walk(case, options, &|_| true, tell)
+}
+
+/// The loss after all migrations with another seed, in percent.
+///
+/// # Errors
+///
+/// As of [`run`].
+pub(super) fn last_loss(
+    case: &Case,
+    options: &StudyOptions,
+    seed: u64,
+    tell: &(dyn Fn(u64) + Sync),
+) -> Result<f64, StudyError> {
+    let options = StudyOptions { seed, ..*options };
+    Ok(walk(case, &options, &|part| part == PARTS, tell)?.last_loss_percent())
+}
+
+/// `measures`: the parts after which bandwidth is measured.
+fn walk(
+    case: &Case,
+    options: &StudyOptions,
+    measures: &dyn Fn(usize) -> bool,
+    tell: &(dyn Fn(u64) + Sync),
+) -> Result<CaseResult, StudyError> {
     let fabric = case.topology.fabric()?;
     let begin = start(case, options.seed);
     let all = migrations(case.pattern, &begin, &mut generator(options.seed, Draw::Pattern(case)));
@@ -215,7 +242,9 @@ pub fn run(
         for migration in &all[migrated.len()..until] {
             migrated.push(site.migrate(migration, migrated.len() + 1)?);
         }
-        tenths.push(site.tenth(part, until, options, tell)?);
+        if measures(part) {
+            tenths.push(site.tenth(part, until, options, tell)?);
+        }
     }
     let counts = |pick: fn(&Migrated) -> u32| Summary::of(migrated.iter().map(|one| f64::from(pick(one))));
     Ok(CaseResult {

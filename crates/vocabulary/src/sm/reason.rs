@@ -72,6 +72,8 @@ pub enum RepathUse {
     HotSpot,
     /// That a port has another LID.
     Lid,
+    /// To ask again what the ways from and to a port carry.
+    Rate,
     /// A code that no use has.
     Other,
 }
@@ -83,6 +85,7 @@ impl From<RepathKind> for RepathUse {
             RepathKind::PATH => Self::Path,
             RepathKind::HOT_SPOT => Self::HotSpot,
             RepathKind::NEW_LID => Self::Lid,
+            RepathKind::RATE => Self::Rate,
             _ => Self::Other,
         }
     }

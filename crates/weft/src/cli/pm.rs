@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use weft_machine::Time;
+use weft_pm::DetectorKind;
 use weft_wire::ServiceLevel;
 
 use super::choice::{Word, choice};
@@ -28,6 +29,10 @@ pub(crate) struct PmArgs {
     /// Maximum outstanding requests
     #[arg(long, value_name = "COUNT", default_value_t = 64, requires = "pm", value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub(crate) pm_window: u32,
+
+    /// Rules by which hot spots are found: `weft`, or `printed` for algorithm 1 of dFtree as the paper prints it
+    #[arg(long, value_name = "RULES", default_value = "weft", requires = "pm", value_parser = choice(DETECTORS))]
+    pub(crate) pm_detector: DetectorKind,
 
     /// PortXmitWait, in ticks of 4 ns per second of fabric time, above which a port is congested; 2500000 is 1 %
     #[arg(long, value_name = "TICKS", default_value_t = 100_000, requires = "pm")]
@@ -69,6 +74,7 @@ impl PmArgs {
             interval: Time::from_millis(self.pm_interval),
             window: self.pm_window,
             dilation,
+            detector: self.pm_detector,
             threshold: self.pm_threshold,
             further_threshold: self.pm_further_threshold,
             utilisation_limit: self.pm_utilisation_limit,
@@ -81,6 +87,12 @@ impl PmArgs {
         }
     }
 }
+
+/// Rules of the performance manager.
+const DETECTORS: &[Word<DetectorKind>] = &[
+    ("weft", "Algorithm 1 with further rules", DetectorKind::Weft),
+    ("printed", "Algorithm 1 as the paper prints it", DetectorKind::Printed),
+];
 
 fn share(text: &str) -> Result<f64, String> {
     match text.parse() {

@@ -48,6 +48,10 @@ pub(crate) struct MigrationsArgs {
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
 
+    /// Seeds whose mean loss figures 8b and 8e are judged by, from `--seed` on
+    #[arg(long, value_name = "COUNT", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) seeds: u32,
+
     /// Number of threads [default: number of cores]
     #[arg(long, value_name = "COUNT", default_value_t = 0)]
     pub(crate) threads: usize,

@@ -81,9 +81,7 @@ impl LaneChange {
 impl Sender {
     /// Its packets are to go there from now on.
     pub(in crate::stack) fn move_to(&mut self, now: Time, to: Address) {
-        // Another rate alone is no other way.
-        if (Address { rate: self.address.rate, ..to }) == self.address {
-            self.address.rate = to.rate;
+        if to == self.address {
             (self.lane_change, self.migrated) = (LaneChange::No, true);
             return;
         }

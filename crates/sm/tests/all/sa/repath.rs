@@ -115,7 +115,7 @@ fn invalid_repaths_are_refused_and_not_forwarded() {
     let fine = wish(trap::REPATH, hot);
     let own = new_lid(&world);
     for (name, notice) in [
-        ("kind", wish(trap::REPATH, RepathDetails { kind: RepathKind(4), ..hot })),
+        ("kind", wish(trap::REPATH, RepathDetails { kind: RepathKind(5), ..hot })),
         ("hot spot", wish(trap::REPATH, RepathDetails { dlid: nobody, ..hot })),
         ("source", wish(trap::REPATH, RepathDetails { slid: nobody, ..details(RepathKind::PATH) })),
         ("no source", wish(trap::REPATH, RepathDetails { slid: Lid(0), ..details(RepathKind::PATH) })),

@@ -22,7 +22,7 @@ const LOOK: Duration = Duration::from_millis(250);
 const ESTIMABLE: f64 = 0.01;
 
 pub(super) fn run(args: &MigrationsArgs) -> anyhow::Result<ExitCode> {
-    let options = StudyOptions { seed: args.seed, bisections: args.bisections };
+    let options = StudyOptions { seed: args.seed, bisections: args.bisections, seeds: args.seeds };
     let study = Study { cases: chosen(args)?, options };
     report::prepare(args.report.as_deref())?;
     break_off_when_interrupted(|| "nothing is kept of what was computed")?;
