@@ -212,6 +212,7 @@ impl What {
             Self::Latency { .. } => "µs",
             Self::Ratio { .. } | Self::Moves { .. } | Self::Repeated { .. } | Self::Broken => "",
             Self::PredictedDeadlock { .. } => "channels",
+            Self::HotSpots { .. } => "hosts",
             Self::Beff { value, .. } if value.is_latency() => "µs",
             Self::Beff { .. } => "MB/s",
         }
