@@ -142,6 +142,35 @@ fn table_4_ext_with_one_root_left_to_the_others() {
     }
 }
 
+/// Figure 11: the others' effective bisection bandwidth, hosts partition after partition, and with pFTree-Ext's letter that leaves one root.
+#[test]
+fn figure_11_the_others_pay_for_isolation() {
+    for (on_leaf, each, pftree, ext) in
+        [(8, 2, Some(0.76), Some(0.62)), (12, 3, None, Some(0.37)), (16, 4, Some(0.62), None)]
+    {
+        let fabric = tree(&[on_leaf, 4], &[1, 4]);
+        let lids = Lids::in_guid_order(&fabric, 0).expect("enough");
+        let bandwidth = |engine: &str, isolation, change: &dyn Fn(&mut EngineOptions)| {
+            let list = victims(&fabric, 4 * each, isolation, &mut generator(seed()));
+            let scene = Scene { fabric: fabric.clone(), lids: lids.clone(), list, seed: seed() };
+            let routing = scene.route(engine, change);
+            let paths = Paths::new(&scene.fabric, &scene.lids, &routing.routes);
+            let [_, others] = scene.parts();
+            let simulation = SimulateOptions { runs: 100, seed: scene.seed, ..SimulateOptions::default() };
+            let found = simulate(&paths, &Participants::all(others), Pattern::Bisect, &simulation);
+            found.expect("all have LIDs").bandwidth().mean
+        };
+        if let Some(printed) = pftree {
+            let order = |options: &mut EngineOptions| options.pftree_order = PftreeOrder::Partition;
+            near(&format!("{on_leaf} on a leaf"), bandwidth("pftree", Isolation::Def, &order), printed);
+        }
+        if let Some(printed) = ext {
+            let letter = |options: &mut EngineOptions| (options.literal, options.leave_one) = (true, true);
+            near(&format!("{on_leaf} on a leaf"), bandwidth("pftree-ext", Isolation::Phy, &letter), printed);
+        }
+    }
+}
+
 /// Figure 15 prints 192 for pFTree on 32 hosts: the flows that meet the other partition with hosts partition after partition. There are 4 leaves
 /// and roots, 2 victims and 6 others on a leaf. Two roots lead to a victim and another host of each leaf: 8 victims from 6 on other leaves, and 8
 /// others from 18. weft counts a flow on each link, here once up and once down. By algorithm 2 no link is shared.
