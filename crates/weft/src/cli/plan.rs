@@ -92,7 +92,7 @@ pub(crate) struct UpArgs {
     #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true, default_missing_value = "recordings")]
     pub(crate) record: Option<PathBuf>,
 
-    /// Tape the laboratory from its start to its end for `weft ui --tape`: a file, or a folder for a new one
+    /// Tape it from start to end, for `weft ui --tape`: a file, or a folder for a new one
     #[arg(long, value_name = "PATH", conflicts_with_all = ["hosts", "part"])]
     pub(crate) tape: Option<PathBuf>,
 
