@@ -14,6 +14,9 @@ use weft_topology::generate::{GenerateOptions, xgft};
 
 use crate::prometheus::{Prometheus, free_port, get, json, query_at, wait_until};
 
+/// Queries that need not return data on the laboratory of this test, each with its reason. One that does must not stand here.
+const EMPTY: [(&str, &str); 0] = [];
+
 /// What a dashboard leaves to its reader, and what takes its place here.
 const CHOICES: [(&str, &str); 4] =
     [("$__rate_interval", "10s"), ("$lab", ".*"), ("$node", ".*"), ("$port", ".*")];
@@ -38,7 +41,7 @@ pub(crate) fn files(folder: &str, extension: &str) -> Vec<PathBuf> {
     files
 }
 
-pub(crate) fn dashboards() -> Vec<Value> {
+fn dashboards() -> Vec<Value> {
     files("grafana", "json").iter().map(|file| json(&std::fs::read_to_string(file).unwrap())).collect()
 }
 
@@ -47,7 +50,7 @@ fn texts(list: &Value, key: &str) -> Vec<String> {
 }
 
 /// The queries of a dashboard, panel after panel.
-pub(crate) fn queries_of(dashboard: &Value) -> Vec<String> {
+fn queries_of(dashboard: &Value) -> Vec<String> {
     let panels = dashboard["panels"].as_array().unwrap();
     panels.iter().flat_map(|panel| texts(&panel["targets"], "expr")).collect()
 }
@@ -118,7 +121,7 @@ fn promtool_finds_no_fault_with_rules_and_configuration() {
 }
 
 /// A laboratory whose hub tells Prometheus whom to scrape, with the rules and consoles of `contrib/`.
-pub(crate) struct Watched {
+struct Watched {
     lab: Lab,
     hub: SocketAddr,
     prometheus: Prometheus,
@@ -129,14 +132,12 @@ impl Watched {
         Self::of(&tree(), &[options, &["--pm-interval", "500"]].concat())
     }
 
-    pub(crate) fn of(fabric: &Fabric, options: &[&str]) -> Self {
+    fn of(fabric: &Fabric, options: &[&str]) -> Self {
         let port = free_port().to_string();
         let all = [options, &["--metrics", "--pm", "--hub-metrics", &port]].concat();
         let lab = Lab::start(fabric, &all);
         let read = |name: &str| std::fs::read_to_string(contrib("prometheus").join(name)).unwrap();
         let config = read("prometheus.yml").replace(":9100/", &format!(":{port}/"));
-        let config = config.replace("  - weft.alerts.yml\n", "  - weft.alerts.yml\n  - community.yml\n");
-        std::fs::write(lab.folder().join("community.yml"), crate::community::rules()).unwrap();
         std::fs::write(lab.folder().join("prometheus.yml"), config).unwrap();
         std::fs::write(lab.folder().join("weft.recording.yml"), read("weft.recording.yml")).unwrap();
         // The same conditions, which need not hold as long.
@@ -162,44 +163,48 @@ impl Watched {
         groups.as_array().unwrap().iter().map(|group| group["labels"].clone()).collect()
     }
 
-    pub(crate) fn weft(&self, arguments: &[&str]) -> String {
+    fn weft(&self, arguments: &[&str]) -> String {
         output_of(&mut self.lab.weft(arguments))
     }
 
     /// Whether an alert fires, perhaps among others.
-    pub(crate) fn fires(&self, alert: &str) -> bool {
+    fn fires(&self, alert: &str) -> bool {
         let query = format!("ALERTS{{alertname=\"{alert}\", alertstate=\"firing\"}}");
         !self.prometheus.query(&query).is_empty()
     }
 
-    /// A group of rules, as Prometheus sees them.
-    pub(crate) fn rules(&self, group: &str) -> Vec<Value> {
-        let rules =
-            json(&get(self.prometheus.address(), "/api/v1/rules").expect("Prometheus knows its rules"));
-        let groups = rules["data"]["groups"].as_array().unwrap().clone();
-        let found = groups.into_iter().find(|known| known["name"] == group).expect("the group is loaded");
-        found["rules"].as_array().unwrap().clone()
-    }
-
-    pub(crate) fn query(&self, query: &str) -> Vec<Value> {
+    fn query(&self, query: &str) -> Vec<Value> {
         self.prometheus.query(query)
     }
 
     /// What a query of a dashboard returns to a reader who has chosen everything.
-    pub(crate) fn asked(&self, query: &str) -> Vec<Value> {
+    fn asked(&self, query: &str) -> Vec<Value> {
         let asked =
             CHOICES.iter().fold(query.to_owned(), |text, (choice, value)| text.replace(choice, value));
         self.query(&asked)
     }
 
     /// Whether a query of a dashboard returns data, and not only NaN.
-    pub(crate) fn has_data(&self, query: &str) -> bool {
+    fn has_data(&self, query: &str) -> bool {
         self.asked(query).iter().any(|series| series["value"][1] != "NaN")
     }
 }
 
+/// Flows, faults, sweeps and a move of a virtual machine move what the panels show.
+fn stir(watched: &Watched) {
+    watched.weft(&["flow", "start", "host-0", "host-2", "--name", "stream"]);
+    watched.weft(&["flow", "start", "host-1", "host-2", "--ping-pong", "--name", "ping"]);
+    watched.weft(&["traffic", "start", "ring", "--rate", "0.1", "--set", "ring"]);
+    watched.weft(&["vm", "create", "web"]);
+    watched.weft(&["vm", "migrate", "web", "host-3"]);
+    watched.weft(&["fault", "link-down", "switch-1-1:1"]);
+    for alert in ["WeftLinkDown", "WeftFabricDegraded"] {
+        wait_until(alert, || watched.fires(alert));
+    }
+}
+
 #[test]
-fn each_target_is_scraped_with_its_labels() {
+fn each_panel_shows_data_and_each_target_is_scraped() {
     let watched = Watched::start(&["--vfs", "2"]);
     let targets = watched.targets();
     let names = targets.iter().map(|labels| labels["process"].as_str().unwrap());
@@ -213,10 +218,23 @@ fn each_target_is_scraped_with_its_labels() {
         !watched.prometheus.query("weft_sm_sweeps_total{kind=\"heavy\", lab=\"default\"}").is_empty()
     });
     assert!(!watched.fires("WeftLinkDown") && !watched.fires("WeftNoMaster"), "nothing is broken yet");
+    stir(&watched);
+    let dashboards = dashboards();
+    let queries: BTreeSet<String> = dashboards.iter().flat_map(queries_of).collect();
+    assert!(queries.len() > 100, "{}", queries.len());
+    for query in &queries {
+        if EMPTY.iter().any(|(empty, _)| empty == query) {
+            assert!(!watched.has_data(query), "{query} does return data");
+        } else {
+            wait_until(query, || watched.has_data(query));
+        }
+    }
+    consoles_show_the_same(&watched, &dashboards);
+    community_rules_have_their_sources(&watched);
 }
 
 /// The consoles are served, ask no other server, and have the dashboards' queries.
-pub(crate) fn consoles_show_the_same(watched: &Watched, dashboards: &[Value]) {
+fn consoles_show_the_same(watched: &Watched, dashboards: &[Value]) {
     let consoles = files("prometheus/consoles", "html");
     assert_eq!(consoles.len(), dashboards.len() + 1, "an index, and one for each dashboard");
     for file in consoles {
@@ -240,6 +258,26 @@ pub(crate) fn consoles_show_the_same(watched: &Watched, dashboards: &[Value]) {
         let asked: Vec<&str> = asked.map(|query| query[0].as_str().unwrap()).collect();
         assert_eq!(asked, queries_of(dashboard), "{name}");
     }
+}
+
+/// The community exporter's rules join each counter of switches with the other end of its cable; its dashboards read these.
+fn community_rules_have_their_sources(watched: &Watched) {
+    let page = watched.prometheus.query("{__name__=~\"infiniband_switch_port_.*_total\"}");
+    let counters: BTreeSet<&str> =
+        page.iter().map(|series| series["metric"]["__name__"].as_str().unwrap()).collect();
+    assert!(counters.len() >= 20, "{counters:?}");
+    for counter in counters {
+        let joined = format!(
+            "rate({counter}[10s]) * on(guid,port) group_left(switch, host, uplink, uplink_port) infiniband_switch_uplink_info"
+        );
+        wait_until(counter, || !watched.prometheus.query(&joined).is_empty());
+    }
+    for name in ["collect_errors", "collect_timeouts", "last_execution"] {
+        let query = format!("infiniband_exporter_{name}{{collector=~\"switch|hca\"}}");
+        assert_eq!(watched.prometheus.query(&query).len(), 2, "{name}");
+    }
+    let age = watched.prometheus.value("time() - min(infiniband_exporter_last_execution)");
+    assert!((-1.0..60.0).contains(&age), "{age}");
 }
 
 /// Targets are those of the plan: one that is killed stays, and is missed; one that is removed goes.

@@ -4,7 +4,6 @@
 
 mod apart;
 mod boards;
-mod community;
 mod compose;
 mod congestion;
 mod containers;
@@ -34,7 +33,6 @@ mod rough;
 mod routes;
 mod routing;
 mod saved_lash;
-mod stirred;
 mod swarm;
 mod takeovers;
 mod tools_image;
