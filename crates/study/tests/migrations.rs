@@ -119,7 +119,7 @@ fn bandwidths_begin_equal_and_stay_near_a_fresh_routing() {
     assert!(fresh(25) > fresh(50) && fresh(50) > fresh(75));
 }
 
-/// The loss of figures 8b and 8e is that of several seeds with an interval, and the paper's 1 % decides; no bound taken from elsewhere does.
+/// The loss of figures 8b and 8e is that of several seeds with an interval, and the paper's 1 % decides; no bound of another figure does.
 #[test]
 fn losses_from_a_random_start_are_judged_over_seeds() {
     let fits = |case: &Case| case.topology == TREES[0] && case.start == Start::Random;

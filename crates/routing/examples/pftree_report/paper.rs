@@ -1,4 +1,4 @@
-//! What the paper prints.
+//! The paper's printed values.
 
 use weft_routing::quality::Pattern;
 

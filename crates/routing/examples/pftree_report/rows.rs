@@ -1,4 +1,4 @@
-//! What the paper prints beside ours, for docs/fidelity.md: `cargo xtask fidelity` reads it.
+//! The paper's printed values beside ours, for docs/fidelity.md: `cargo xtask fidelity` reads it.
 
 use serde_json::{Value, json};
 

@@ -82,7 +82,7 @@ pub(crate) struct Administrator {
     options: Options,
     /// `None` before the first sweep has ended.
     view: Option<View>,
-    /// What ports of hosts carry, as their peers were told last.
+    /// What ports of hosts carry, as their peers last heard it.
     rates: Rates,
     myself: Myself,
     /// Other managers, in order of GUIDs.

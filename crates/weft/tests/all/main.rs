@@ -44,6 +44,7 @@ mod replay;
 mod resume;
 mod routes;
 mod run;
+mod run_victims;
 mod schedule;
 #[path = "../../../sim/tests/all/support/seeds.rs"]
 mod seeds;

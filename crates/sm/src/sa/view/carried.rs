@@ -1,4 +1,4 @@
-//! What the ports of hosts carry: the rate and the MTU of their links, which the path records of their peers follow from.
+//! The capacity of hosts' ports: the rate and the MTU of their links, which the path records of their peers follow from.
 //!
 //! A port that moves to a host of another kind keeps its LID, so that no table and no trap says that its path records are others now. The
 //! manager compares what each port carries after a sweep with what it carried before it.
