@@ -193,8 +193,8 @@ fn hub_samples(end: PortEnd, peer: PortEnd) -> Vec<Request> {
         Request::FlowStart { flows: vec![flow_order(end)] },
         Request::FlowStop(FlowChoice { names: vec!["web".into()], ..FlowChoice::default() }),
         Request::LabFlows(NamePage::default()),
-        Request::StartProcess { process: "a0007".into() },
         Request::Past(PastPlace { line: 7, offset: 0 }),
+        Request::StartProcess { process: "a0007".into() },
         Request::Relay { process: "sm".into(), request: Box::new(Request::SmStatus) },
     ]
 }

@@ -436,8 +436,15 @@ fn viewers_only_look() {
     ];
     let changes = changes.iter().chain(&["clear-fault", "capture", "host", "reset-lateness", "begin", "vm"]);
     let of_vms = ["renew-identity", "vm-generation", "vm-create", "vm-destroy", "vm-migrate", "vm-forget"];
-    let of_cables =
-        ["connect-cable", "disconnect-cable", "read-plan", "write-cables", "flow-start", "flow-stop"];
+    let of_cables = [
+        "connect-cable",
+        "disconnect-cable",
+        "read-plan",
+        "write-cables",
+        "flow-start",
+        "flow-stop",
+        "start-process",
+    ];
     let changes: Vec<&str> = changes.copied().chain(of_vms).chain(of_cables).collect();
     for request in samples() {
         assert_eq!(Role::Operator.check(&request), Ok(()));

@@ -240,7 +240,7 @@ fn an_input_of_the_run_is_given() {
     // Measured is 12.8.
     let (row, page, judged) = with("12.9", "host_limit_gbps");
     assert_eq!(row.verdict, FidelityVerdict::Given);
-    assert!(row.markdown.contains("| given | an input: host_limit_gbps"), "{}", row.markdown);
+    assert!(row.markdown.contains("| given | an input: host\\_limit\\_gbps"), "{}", row.markdown);
     assert!(page.contains(" 1 are inputs of the run and count neither way."), "{page}");
     let (row, _, all) = with("12.9", "host_limit_gbps * 0.9");
     assert_eq!((row.verdict, all), (FidelityVerdict::Given, judged));

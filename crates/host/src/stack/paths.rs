@@ -193,7 +193,7 @@ impl Paths {
         path.problem = None;
         match path.source {
             PathSource::PathRecord => {
-                (path.record, path.capacity, path.slow) = (Some(address), capacity, slow)
+                (path.record, path.capacity, path.slow) = (Some(address), capacity, slow);
             }
             PathSource::Unasked => {
                 path.record = Some(Address { dlid: address.dlid, ..Address::unasked() });

@@ -103,7 +103,7 @@ fn a_page_goes_back_to_before_it_was_opened() {
     home.write("partitions.conf", &format!("{markup}=0x1 : ALL=full;\nDefault=0x7fff : ALL=full;\n"));
     home.weft(&["up", text(&tree), "--partitions", "partitions.conf"]).succeeds();
     home.weft(&["fault", "kill", "switch-2-1"]).succeeds();
-    wait_until("the kill is noticed", || home.weft(&["ps"]).stdout.contains("dead"));
+    wait_until("the hub keeps that", || home.weft(&["ask", "hub", "past"]).stdout.contains(r#"\"down\""#));
     home.weft(&["fault", "restart", "switch-2-1"]).succeeds();
     wait_until("all hosts are reached again", || home.weft(&["check"]).code == 0);
     let opened = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
