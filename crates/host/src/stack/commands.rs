@@ -9,6 +9,7 @@ use super::numbers::Geometry;
 use super::paths::{Address, Capacity, Path};
 use super::receiver::Receiver;
 use super::sender::{LaneChange, Pace, Phase, Sender, Target};
+use super::static_rate::packet_time;
 use super::timers::Timer;
 use crate::traffic::{Command, Destination, FlowId, FlowSpec, LearntPath, Transport, Work};
 
@@ -209,6 +210,8 @@ impl Stack {
 
     /// A path in the cache is not what it was: its flows begin, or move.
     pub(super) fn path_changed(&mut self, now: Time, path: u32) {
+        /// LRH, BTH, ICRC and VCRC.
+        const HEADERS: usize = 8 + 12 + 4 + 2;
         let known = self.paths.get(path);
         let (address, capacity) =
             (known.and_then(Path::address), known.map(Path::capacity).unwrap_or_default());
@@ -225,7 +228,15 @@ impl Stack {
                 Target::One(own) if *own == path => {
                     let (Some(address), level) = (address, sender.address.service_level) else { continue };
                     sender.move_to(now, address);
+                    let is_slower = capacity.rate.megabits() < sender.capacity.rate.megabits();
                     sender.capacity = capacity;
+                    if is_slower {
+                        let bytes = usize::from(sender.geometry.payload(0)) + HEADERS;
+                        sender.let_pass(
+                            now,
+                            packet_time(bytes, capacity.rate, &self.facts, self.options.dilation),
+                        );
+                    }
                     let is_refused = sender.phase == Phase::Active && sender.refuse_mtu(self.facts.mtu);
                     if is_refused || sender.address.service_level != level {
                         self.dequeue(place);

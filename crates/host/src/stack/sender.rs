@@ -299,6 +299,14 @@ impl Sender {
         Readiness::Ready(self.address.service_level)
     }
 
+    /// The way is slower than it was: what is on it fills the buffers before the slow link. Packets with the right gaps bring as much as that
+    /// link takes, so this queue would stay for ever. New ones wait for the time that those on the way need, `each` of them.
+    pub(super) fn let_pass(&mut self, now: Time, each: Time) {
+        let packets = if self.is_reliable() { self.in_flight() } else { 0 };
+        let time = Time::from_nanos(each.as_nanos().saturating_mul(packets));
+        self.not_before = self.not_before.max(now + time);
+    }
+
     #[inline]
     fn in_flight(&self) -> u64 {
         self.fresh - self.unacknowledged

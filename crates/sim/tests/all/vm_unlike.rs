@@ -68,6 +68,7 @@ impl Site {
             (options.empty_slots, options.sm.vm_lids.scheme) = (true, LidScheme::Dynamic);
         }
         options.with_vmm = true;
+        options.host.dilation = DILATION;
         let data = &mut options.device.data;
         (data.shaped, data.dilation, data.host_limit_mbps) = (true, DILATION, 12_900);
         let mut simulation = Simulation::new(&fabric, options, 1);
