@@ -176,7 +176,7 @@ mod tests {
             match row.verdict {
                 Verdict::Differs => assert!(off > 0.145, "{}", row.line),
                 _ => {
-                    assert!(off < 0.155 || cells[2].starts_with("less than") && ratio <= 1.0, "{}", row.line)
+                    assert!(off < 0.155 || cells[2].starts_with("less than") && ratio <= 1.0, "{}", row.line);
                 }
             }
         }

@@ -80,7 +80,7 @@ impl<'a> Inputs<'a> {
                 }
             }
         }
-        if names == 0 || text.split_whitespace().count() % 2 == 0 {
+        if names == 0 || text.split_whitespace().count().is_multiple_of(2) {
             let wrong = Wrong::new(at, "`given` names the keys of this file whose value the paper's repeats");
             return Err(wrong.allowed("as in `given = \"host_limit_gbps / 3\"`"));
         }

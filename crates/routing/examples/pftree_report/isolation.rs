@@ -76,7 +76,7 @@ pub(crate) fn table_4(setting: &Setting, rows: &mut Rows) {
                 };
                 for (nth, what) in ["least", "mean", "greatest"].into_iter().enumerate() {
                     let what = format!("{}, {pattern}, {what} delay: {name}", topology.name());
-                    rows.add(what, Printed::number("table 4", paper[nth]), ours.map(|ours| ours[nth]), why);
+                    rows.add(&what, Printed::number("table 4", paper[nth]), ours.map(|ours| ours[nth]), why);
                 }
             }
         }
@@ -141,7 +141,7 @@ fn figure_10(found: &[Found], rows: &mut Rows) {
     ] {
         let case = ["quiet", "noisy"][nth];
         let what = format!("{hosts} hosts, {pattern}, mean, {case}: {}", NAMES[0]);
-        rows.add(what, Printed::number(PLACE, printed), of(hosts, pattern).map(|means| means[nth]), why);
+        rows.add(&what, Printed::number(PLACE, printed), of(hosts, pattern).map(|means| means[nth]), why);
     }
     for pattern in [Pattern::Bisect, Pattern::Gather, Pattern::AllToAll] {
         let all = || found.iter().filter(|(_, of, _)| *of == pattern).map(|(_, _, ranges)| ranges);
@@ -151,13 +151,13 @@ fn figure_10(found: &[Found], rows: &mut Rows) {
         };
         let what = format!("all topologies, {pattern}, greatest change of a mean by noise: {}", NAMES[1]);
         let greatest = all().map(change).fold(0.0, f64::max);
-        rows.add(what, Printed::number(PLACE, 0.0), Some(greatest), "the victim shares no link with others");
+        rows.add(&what, Printed::number(PLACE, 0.0), Some(greatest), "the victim shares no link with others");
     }
     let bisect = || found.iter().filter(|(_, of, _)| *of == Pattern::Bisect);
     for (router, name) in AS_THE_PAPER.into_iter().zip(NAMES) {
         let greatest = bisect().map(|(_, _, ranges)| ranges[router][0].mean()).fold(0.0, f64::max);
         let what = format!("all topologies, bisect, greatest mean, quiet: {name}");
-        rows.add(what, Printed::number("section 6.3.3", 10.0).less(), Some(greatest), "");
+        rows.add(&what, Printed::number("section 6.3.3", 10.0).less(), Some(greatest), "");
     }
     let twice = |(_, _, ranges): &Found| {
         let [quiet, noisy] = ranges[AS_THE_PAPER[0]].map(|range| range.mean());
@@ -167,7 +167,7 @@ fn figure_10(found: &[Found], rows: &mut Rows) {
         found.iter().filter(|(_, of, _)| *of == Pattern::AllToAll).map(twice).collect();
     ratios.sort_by(f64::total_cmp);
     rows.add(
-        format!("middle of nine topologies, alltoall, noisy over quiet: {}", NAMES[0]),
+        &format!("middle of nine topologies, alltoall, noisy over quiet: {}", NAMES[0]),
         Printed::number("section 6.3.3: roughly twice on most", 2.0),
         ratios.get(ratios.len() / 2).copied(),
         "the quiet delay is that of a link for each victim; the paper's is up to twice as much, as algorithm 2's order gives",
@@ -230,7 +230,7 @@ fn bandwidths(setting: &Setting, topology: &Topology, more: u32) -> [Range; ROUT
 /// What the text says of figure 11, by topology: pFTree's bandwidth and pFTree-Ext's.
 fn figure_11(found: &[[f64; 2]], rows: &mut Rows) {
     let mut add = |what: String, printed: Printed<'_>, ours: f64, why: &str| {
-        rows.add(what, printed, Some(ours), why);
+        rows.add(&what, printed, Some(ours), why);
     };
     for (nth, who, printed) in [(0, 0, 0.76), (2, 0, 0.62), (0, 1, 0.62), (1, 1, 0.37)] {
         let what = format!("{}, bandwidth of the others: {}", TOPOLOGIES[nth].name(), NAMES[who]);

@@ -38,7 +38,7 @@ impl Printed<'static> {
 
 impl Rows {
     /// Adds a row; `why` is for those that differ.
-    pub(crate) fn add(&mut self, what: String, printed: Printed<'_>, ours: Option<f64>, why: &str) {
+    pub(crate) fn add(&mut self, what: &str, printed: Printed<'_>, ours: Option<f64>, why: &str) {
         self.0.push(json!({
             "what": what,
             "unit": printed.unit,

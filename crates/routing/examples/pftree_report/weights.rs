@@ -68,7 +68,7 @@ pub(crate) fn figures(setting: &Setting, rows: &mut Rows) {
 fn beside(all: &[[Counts; ROUTERS.len()]], order: &str, places: [usize; 2], rows: &mut Rows) {
     let of = |nth: usize| places.map(|place| all[nth][place]);
     let mut add = |what: &str, printed: Printed<'_>, ours: f64, why: &str| {
-        rows.add(format!("{what} ({order})"), printed, Some(ours), why);
+        rows.add(&format!("{what} ({order})"), printed, Some(ours), why);
     };
     let by_order = "the order of hosts is not printed, and no one order gives figures 13, 14 and 15 together";
     let [small, large] = [of(0), of(8)];
@@ -127,7 +127,7 @@ fn beside(all: &[[Counts; ROUTERS.len()]], order: &str, places: [usize; 2], rows
     let more = if plain > 0.0 { 100.0 * (weighted / plain - 1.0) } else { f64::INFINITY };
     let printed = Printed::percent("figure 15", 86.76);
     let what = format!("1024 hosts, interference: pftree-wt over pftree ({order})");
-    rows.add(what, printed, Some(more).filter(|more| more.is_finite()), by_order);
+    rows.add(&what, printed, Some(more).filter(|more| more.is_finite()), by_order);
 }
 
 fn counts(setting: &Setting, topology: &Topology) -> [Counts; ROUTERS.len()] {

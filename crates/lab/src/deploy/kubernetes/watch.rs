@@ -1,7 +1,7 @@
 //! Objects that watch a laboratory in Kubernetes: Prometheus with weft's rules and consoles and Grafana with its dashboards in the
 //! laboratory's namespace, or rules and dashboards for the operators of both.
 
-use std::path::PathBuf;
+use std::path::Path;
 
 use anyhow::Context;
 use serde_json::{Value, json};
@@ -70,7 +70,7 @@ pub(super) fn documents(
     Ok(documents)
 }
 
-fn read(path: &PathBuf) -> anyhow::Result<String> {
+fn read(path: &Path) -> anyhow::Result<String> {
     let text = weft_bundle::input::read_to_string(path);
     text.with_context(|| format!("cannot read {}", path.display()))
 }
@@ -129,10 +129,10 @@ fn config_map(name: &str, files: &[WatchFile], scrape: Option<String>, cluster: 
     let mut data = serde_json::Map::new();
     data.extend(files.iter().map(|file| (file.base().to_owned(), file.text.into())));
     data.extend(scrape.map(|text| (SCRAPE.to_owned(), text.into())));
-    of_data(&labels::metadata(name, COMPONENT, cluster), data)
+    of_data(&labels::metadata(name, COMPONENT, cluster), &data)
 }
 
-fn of_data(metadata: &Value, data: serde_json::Map<String, Value>) -> Value {
+fn of_data(metadata: &Value, data: &serde_json::Map<String, Value>) -> Value {
     json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data })
 }
 
@@ -145,8 +145,9 @@ fn dashboard(board: &WatchFile, cluster: &Cluster<'_>) -> Value {
 
 /// Both files are called alike, so their keys are the names of their secrets in a compose file.
 fn sources(cluster: &Cluster<'_>) -> Value {
-    let data = SOURCES.iter().map(|file| (file.name.to_owned(), file.text.into())).collect();
-    of_data(&labels::metadata(SOURCE_FILES, COMPONENT, cluster), data)
+    let data: serde_json::Map<String, Value> =
+        SOURCES.iter().map(|file| (file.name.to_owned(), file.text.into())).collect();
+    of_data(&labels::metadata(SOURCE_FILES, COMPONENT, cluster), &data)
 }
 
 /// Files of a ConfigMap at their places in the bundle.
