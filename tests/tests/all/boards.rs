@@ -321,7 +321,9 @@ fn alerts_fire_for_faults_and_targets_come_and_go() {
 fn a_watched_lab_has_a_prometheus_until_it_is_down() {
     let everywhere = format!("0.0.0.0:{}", free_port());
     let lab = Lab::start(&tree(), &["--pm", "--watch", "--hub-metrics", &everywhere]);
-    let log = std::fs::read_to_string(lab.folder().join("w/default/logs/prometheus")).unwrap();
+    let log = || std::fs::read_to_string(lab.folder().join("w/default/logs/prometheus")).unwrap();
+    wait_until("Prometheus listens", || log().contains("msg=\"Listening on\" address="));
+    let log = log();
     let (_, rest) = log.split_once("msg=\"Listening on\" address=").unwrap_or_else(|| panic!("{log}"));
     let address: SocketAddr = rest.split_whitespace().next().unwrap().parse().unwrap();
     wait_until("Prometheus is ready", || get(address, "/-/ready").is_some());
