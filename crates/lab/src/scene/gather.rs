@@ -218,9 +218,7 @@ impl Gatherer {
         }
         self.due.status |= !self.hub_answers();
         self.due.status |= self.status_at.is_none_or(|at| at.elapsed() >= STATUS_EVERY);
-        let flows_every = LOOK_EVERY * (1 + (self.facts.flows.len() / FLOWS_EACH_SECOND) as u32);
-        let is_time = self.flows_at.is_none_or(|at| at.elapsed() + TOGETHER >= flows_every);
-        self.due.flows |= !self.facts.flows.is_empty() && is_time;
+        self.due.flows |= !self.facts.flows.is_empty() && self.flows_are_older(LOOK_EVERY - TOGETHER);
         if !watched {
             return;
         }
@@ -238,7 +236,11 @@ impl Gatherer {
     /// Asks what is due.
     fn ask(&mut self) {
         self.due_at = None;
-        let due = std::mem::take(&mut self.due);
+        let mut due = std::mem::take(&mut self.due);
+        // A list that is too young stays due.
+        let least = if self.is_watched { Duration::ZERO } else { IDLE_EVERY - TOGETHER };
+        self.due.flows = due.flows && !self.flows_are_older(least);
+        due.flows &= !self.due.flows;
         self.is_stale |= due.asks();
         self.desk.ask(due.managers, due.faults, due.paths);
         if due.status {
@@ -270,6 +272,12 @@ impl Gatherer {
         }
         self.facts.guests = self.guests.list();
         self.follow_flows();
+    }
+
+    /// Whether the list of flows was read so long ago, and longer the more flows there are.
+    fn flows_are_older(&self, least: Duration) -> bool {
+        let many = LOOK_EVERY * (self.facts.flows.len() / FLOWS_EACH_SECOND) as u32;
+        self.flows_at.is_none_or(|at| at.elapsed() >= least + many)
     }
 
     /// Has the ways of flows found, where they are not known.
