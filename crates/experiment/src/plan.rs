@@ -284,13 +284,9 @@ pub struct FlowPlan {
 }
 
 impl FlowPlan {
-    /// Bytes of a packet beside its body, from LRH to VCRC, as they count for a rate: LRH, BTH, for datagrams DETH, ICRC
-    /// and VCRC.
+    /// Bytes of a packet beside its body, as [`Transport::overhead`] has them.
     pub fn overhead(&self) -> u64 {
-        match self.transport {
-            Transport::ReliableConnection => 8 + 12 + 4 + 2,
-            Transport::UnreliableDatagram => 8 + 12 + 8 + 4 + 2,
-        }
+        self.transport.overhead()
     }
 }
 

@@ -316,6 +316,39 @@ blank! {
     Layout: |_| false;
 }
 
+impl Summary {
+    /// What these come to. `flows`: the megabytes per second of each.
+    pub fn of<'a>(
+        nodes: impl Iterator<Item = &'a Node>,
+        cables: impl Iterator<Item = &'a Cable>,
+        flows: impl Iterator<Item = f64>,
+    ) -> Self {
+        let mut sum = Self::default();
+        for node in nodes {
+            match node.kind.as_str() {
+                "switch" => sum.switches.0 += 1,
+                "host" => sum.hosts.0 += 1,
+                _ => {}
+            }
+        }
+        for cable in cables {
+            sum.cables.0 += 1;
+            sum.links_down.0 += u64::from(cable.state == "down");
+        }
+        for mbps in flows {
+            sum.flows.0 += 1;
+            sum.mbps += mbps;
+        }
+        Self { mbps: thousandths(sum.mbps), ..sum }
+    }
+}
+
+/// A number as it is written: to the third place.
+pub fn thousandths(number: f64) -> f64 {
+    // A sum of nothing is -0, which is written so.
+    (number * 1000.0).round() / 1000.0 + 0.0
+}
+
 impl<T> Blank for Option<T> {
     fn is_blank(&self) -> bool {
         self.is_none()

@@ -26,6 +26,16 @@ pub enum Transport {
     UnreliableDatagram,
 }
 
+impl Transport {
+    /// Bytes of a packet beside its body, from LRH to VCRC, as they count for a rate: LRH, BTH, for datagrams DETH, ICRC and VCRC.
+    pub const fn overhead(self) -> u64 {
+        match self {
+            Self::ReliableConnection => 8 + 12 + 4 + 2,
+            Self::UnreliableDatagram => 8 + 12 + 8 + 4 + 2,
+        }
+    }
+}
+
 /// What a flow does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -210,8 +210,6 @@ impl Stack {
 
     /// A path in the cache is not what it was: its flows begin, or move.
     pub(super) fn path_changed(&mut self, now: Time, path: u32) {
-        /// LRH, BTH, ICRC and VCRC.
-        const HEADERS: usize = 8 + 12 + 4 + 2;
         let known = self.paths.get(path);
         let (address, capacity) =
             (known.and_then(Path::address), known.map(Path::capacity).unwrap_or_default());
@@ -231,7 +229,8 @@ impl Stack {
                     let is_slower = capacity.rate.megabits() < sender.capacity.rate.megabits();
                     sender.capacity = capacity;
                     if is_slower {
-                        let bytes = usize::from(sender.geometry.payload(0)) + HEADERS;
+                        let bytes =
+                            usize::from(sender.geometry.payload(0)) + sender.transport.overhead() as usize;
                         sender.let_pass(
                             now,
                             packet_time(bytes, capacity.rate, &self.facts, self.options.dilation),
@@ -261,11 +260,9 @@ impl Stack {
 
 /// Bytes of body in datagrams that a port can send per second of machine time; none when they take no time.
 fn bytes_per_second(rate: DataRate, dilation: u32, geometry: Geometry) -> Option<u64> {
-    /// LRH, BTH, DETH, ICRC and VCRC.
-    const HEADERS: u64 = 8 + 12 + 8 + 4 + 2;
     let (body, packets) = (geometry.message(), u64::from(geometry.packets));
     let bytes = rate.bits_per_second() / 8 / u64::from(dilation.max(1));
-    Some(bytes * body / (body + packets * HEADERS)).filter(|rate| *rate > 0)
+    Some(bytes * body / (body + packets * Transport::UnreliableDatagram.overhead())).filter(|rate| *rate > 0)
 }
 
 /// Whether a flow can be as it is wanted.

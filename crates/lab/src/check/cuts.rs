@@ -6,15 +6,15 @@
 //!                                └─ none is possible ──▶ the engine, for the cabling without the cable ──▶ rows
 //! ```
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 use std::fmt;
 
 use serde::Serialize;
 use weft_bundle::failure::Failure;
 use weft_control::HexGuid;
-use weft_routing::{Ends, Engine, EngineOptions, Input, Lids, PortLids, Proven, Routes, Routing};
+use weft_routing::{Ends, Engine, EngineOptions, Input, Lids, PortLids, Proven, Routes, Routing, trace};
 use weft_topology::{Fabric, NodeIndex, PortRef};
-use weft_wire::{Lid, PortNum, count_of};
+use weft_wire::count_of;
 
 use crate::check::{Clock, Options, tables, view};
 use crate::flows;
@@ -25,8 +25,6 @@ use crate::view::Lab;
 const LIMIT: u32 = 60;
 /// Names that are shown; the rest is counted.
 const NAMES_MAX: usize = 20;
-/// Switches of a way: more are a loop.
-const HOPS_MAX: usize = 64;
 
 /// What a cut would do.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -112,18 +110,18 @@ fn judge(known: Known<'_>, cable: Ends) -> Cut {
     let Known { fabric, lids, routing, options, flows, seat } = known;
     let mut without = fabric.clone();
     without.disconnect(a);
-    let reached = reached(&without, seat);
+    let pieces = without.pieces();
+    let is_reached = |node: NodeIndex| node == seat || pieces.shared(seat, node).is_some();
     let mut cut = Cut::default();
-    let lost: Vec<NodeIndex> =
-        fabric.iter().map(|(index, _)| index).filter(|index| !reached.contains(index)).collect();
-    cut.cut_off = lost.iter().map(|index| fabric.label(*index)).collect();
-    let is_lost = |port: &PortLids| lost.contains(&port.port.node);
+    let lost = fabric.iter().map(|(index, _)| index).filter(|index| !is_reached(*index));
+    cut.cut_off = lost.map(|index| fabric.label(index)).collect();
+    let is_lost = |port: &PortLids| !is_reached(port.port.node);
     cut.lids_cut_off = lids.iter().filter(|port| is_lost(port)).map(|port| port.iter().count() as u64).sum();
     let before = routing.routes.clone();
     let engine = routing.report.engine.clone();
     let mut after = None;
     let is_between_switches = fabric.node(a.node).is_switch() && fabric.node(b.node).is_switch();
-    if is_between_switches && lost.is_empty() {
+    if is_between_switches && cut.cut_off.is_empty() {
         let repaired = Proven::new(fabric.clone(), lids.clone(), routing, options)
             .and_then(|mut proven| proven.cut(&[(a, b)]).map(|_| proven.into_routing()));
         match repaired {
@@ -139,11 +137,11 @@ fn judge(known: Known<'_>, cable: Ends) -> Cut {
         after = routed.map(|routing| routing.routes);
     }
     let after = after.unwrap_or_else(|| before.clone());
-    count(&mut cut, &without, lids, &reached, [&before, &after]);
-    let lid = |port: PortRef| lids.iter().find(|lids| lids.port == port).map(|lids| lids.base);
+    count(&mut cut, &without, lids, is_reached, [&before, &after]);
     let moved = flows.iter().filter(|flow| {
-        let ways = |lid| [(fabric, &before), (&without, &after)].map(|on| way(on.0, on.1, flow.from, lid));
-        lid(flow.to).map(ways).is_some_and(|[before, after]| before != after)
+        let Some(to) = lids.of(flow.to) else { return false };
+        let way = |fabric, routes| trace(fabric, lids, routes, flow.from, to.base).ok();
+        way(fabric, &before) != way(&without, &after)
     });
     cut.flows = moved.map(|flow| flow.name.clone()).collect();
     cut
@@ -154,53 +152,19 @@ fn count(
     cut: &mut Cut,
     fabric: &Fabric,
     lids: &Lids,
-    reached: &BTreeSet<NodeIndex>,
+    is_reached: impl Fn(NodeIndex) -> bool,
     [before, after]: [&Routes; 2],
 ) {
     let (mut switches, mut blocks) = (BTreeSet::new(), BTreeSet::new());
-    for (switch, _) in fabric.switches().filter(|(switch, _)| reached.contains(switch)) {
-        let all = lids.iter().filter(|port| reached.contains(&port.port.node)).flat_map(PortLids::iter);
+    for (switch, _) in fabric.switches().filter(|(switch, _)| is_reached(*switch)) {
+        let all = lids.iter().filter(|port| is_reached(port.port.node)).flat_map(PortLids::iter);
         for lid in all.filter(|lid| before.port(switch, *lid) != after.port(switch, *lid)) {
             cut.rows += 1;
             switches.insert(switch);
-            blocks.insert((switch, lid.0 / 64));
+            blocks.insert((switch, lid.block()));
         }
     }
     (cut.switches, cut.blocks) = (switches.len() as u64, blocks.len() as u64);
-}
-
-/// The nodes that cables lead to from one of them; through no adapter.
-fn reached(fabric: &Fabric, from: NodeIndex) -> BTreeSet<NodeIndex> {
-    let (mut reached, mut next) = (BTreeSet::from([from]), VecDeque::from([from]));
-    while let Some(node) = next.pop_front() {
-        if node != from && !fabric.node(node).is_switch() {
-            continue;
-        }
-        for (_, peer) in fabric.node(node).cabled_ports() {
-            if reached.insert(peer.node) {
-                next.push_back(peer.node);
-            }
-        }
-    }
-    reached
-}
-
-/// The ports by which a packet leaves; `None` where it does not arrive.
-fn way(fabric: &Fabric, routes: &Routes, from: PortRef, lid: Lid) -> Option<Vec<PortRef>> {
-    let (mut out, mut way) = (from, Vec::new());
-    for _ in 0..HOPS_MAX {
-        way.push(out);
-        let there = fabric.peer(out)?;
-        if !fabric.node(there.node).is_switch() {
-            return Some(way);
-        }
-        let port = routes.port(there.node, lid);
-        if port == PortNum::ZERO {
-            return Some(way);
-        }
-        out = PortRef::new(there.node, port);
-    }
-    None
 }
 
 /// Names in a line, as many as are shown.
@@ -312,9 +276,10 @@ mod tests {
             }
             let known = routed(&fabric, &lids, &options, &flows);
             let over = flows.iter().filter(|flow| {
-                let lid = lids.iter().find(|lids| lids.port == flow.to).unwrap().base;
-                let way = way(&fabric, &known.routing.routes, flow.from, lid).unwrap();
-                way.contains(&cable.a) || way.contains(&cable.b)
+                let lid = lids.of(flow.to).unwrap().base;
+                let way = trace(&fabric, &lids, &known.routing.routes, flow.from, lid).unwrap();
+                let mut out = way.hops.iter().map(|hop| PortRef::new(hop.node, hop.exit));
+                out.any(|port| port == cable.a || port == cable.b)
             });
             let over: Vec<String> = over.map(|flow| flow.name.clone()).collect();
             let cut = judge(known, (cable.a, cable.b));

@@ -1,21 +1,12 @@
 //! Units of flows: of the machine where packets take no time, of fabric time where they do.
 
 use weft_control::flow::{FlowLine, FlowShape};
-use weft_control::traffic::Transport;
 
 /// The units in which a laboratory's flows are measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Units {
     /// Wall-clock nanoseconds in one nanosecond of fabric time, where packets take time.
     pub dilation: Option<u32>,
-}
-
-/// Bytes of a packet beside its body, from LRH to VCRC, as they count for a rate: LRH, BTH, for datagrams DETH, ICRC and VCRC.
-fn overhead(transport: Transport) -> u64 {
-    match transport {
-        Transport::ReliableConnection => 8 + 12 + 4 + 2,
-        Transport::UnreliableDatagram => 8 + 12 + 8 + 4 + 2,
-    }
 }
 
 impl Units {
@@ -38,7 +29,7 @@ impl Units {
     fn whole(shape: &FlowShape) -> f64 {
         let (message, packet) = (u64::from(shape.message_bytes.max(1)), u64::from(shape.packet_bytes.max(1)));
         let packets = message.div_ceil(packet);
-        (message + packets * overhead(shape.transport)) as f64 / message as f64
+        (message + packets * shape.transport.overhead()) as f64 / message as f64
     }
 
     /// Bytes of body per second of wall-clock time as a rate: MB/s of body, or Gb/s of whole packets in fabric time.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use weft_bundle::folder::LabFolder;
 use weft_control::agent::{CountedPort, CountsPage, PortCounts, PortEnd};
 use weft_control::{Answer, Request};
-use weft_page::state::{LaneLoad, Load};
+use weft_page::state::{LaneLoad, Load, thousandths};
 
 use crate::agents::{ask_each, further};
 
@@ -146,12 +146,6 @@ pub fn load(from: Option<&PortRates>, to: Option<&PortRates>) -> Option<Load> {
     let mbps = thousandths(lanes.values().map(|lane| lane.mbps).sum());
     let wait = from.map_or(0.0, |from| from.wait);
     (mbps > 0.0 || wait > 0.0 || !lanes.is_empty()).then_some(Load { mbps, wait, lanes })
-}
-
-/// A number as the page writes it: to the third place.
-pub fn thousandths(number: f64) -> f64 {
-    // A sum of nothing is -0, which is written so.
-    (number * 1000.0).round() / 1000.0 + 0.0
 }
 
 #[cfg(test)]

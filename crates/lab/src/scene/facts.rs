@@ -7,13 +7,15 @@ use weft_control::agent::{PortEnd, PortState, PortStatus};
 use weft_control::flow::{FlowLine, FlowState};
 use weft_control::hub::{LabStatus, ProcessLine, ProcessState};
 use weft_page::State;
-use weft_page::state::{Cable, Flow, Head, Hop, Node, Number, Partition, Summary, Table, VERSION};
+use weft_page::state::{
+    Cable, Flow, Head, Hop, Node, Number, Partition, Summary, Table, VERSION, thousandths,
+};
 use weft_topology::PortRef;
 
 use crate::flows::Units;
 use crate::scene::act::Acknowledged;
 use crate::scene::alarms::Alarms;
-use crate::scene::counters::{Counters, load, thousandths};
+use crate::scene::counters::{Counters, load};
 use crate::scene::events::Events;
 use crate::scene::partitions;
 use crate::scene::paths::Wanted;
@@ -103,17 +105,9 @@ impl Facts {
         let frozen = self.slow.frozen.clone();
         let nodes: Vec<Node> = (0..self.plan.nodes.len()).map(|at| self.node(at, &frozen)).collect();
         let cables: Vec<Cable> = (0..self.plan.cables.len()).map(|at| self.cable(at, &nodes)).collect();
-        let count = |kind: &str| Number(nodes.iter().filter(|node| node.kind == kind).count() as u64);
         let flows: BTreeMap<String, Flow> =
             self.all_flows().map(|line| (line.name.clone(), self.flow(line))).collect();
-        let summary = Summary {
-            switches: count("switch"),
-            hosts: count("host"),
-            cables: Number(cables.len() as u64),
-            links_down: Number(cables.iter().filter(|cable| cable.state == "down").count() as u64),
-            flows: Number(flows.len() as u64),
-            mbps: thousandths(flows.values().map(|flow| flow.mbps).sum()),
-        };
+        let summary = Summary::of(nodes.iter(), cables.iter(), flows.values().map(|flow| flow.mbps));
         let head = Head {
             v: VERSION,
             lab: self.lab.folder.name().to_owned(),

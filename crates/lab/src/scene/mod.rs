@@ -39,7 +39,7 @@ pub use taping::{TapeTo, Taped, Taping, tape};
 
 /// Parts of what is shown, for those who show a fabric without a laboratory.
 pub mod parts {
-    pub use super::counters::{PortRates, load, rates, thousandths};
+    pub use super::counters::{PortRates, load, rates};
     pub use super::facts::flow;
     pub use super::partitions::table as partitions;
     pub use super::plan::{End, Plan, rate};

@@ -59,7 +59,8 @@ impl TapeTo {
             .map_err(|error| self.cannot(&error))
     }
 
-    fn cannot(&self, error: &TapeError) -> anyhow::Error {
+    /// Why it is not written.
+    pub fn cannot(&self, error: &TapeError) -> anyhow::Error {
         Failure::new(format!("cannot write {}: {error}", self.path.display())).into()
     }
 }

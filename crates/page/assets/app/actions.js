@@ -24,16 +24,21 @@ export async function run(what) {
   }
 }
 
-/** A button that sends one action at a time. */
-export function button(words, what, kind = '') {
+/** A button that does one thing at a time: what is pressed meanwhile is left out. */
+function oneAtATime(words, kind, work) {
   const element = h('button', { type: 'button', class: `act ${kind}`, text: words });
   element.addEventListener('click', async () => {
     if (element.getAttribute('aria-busy') === 'true') return;
     element.setAttribute('aria-busy', 'true');
-    await run(typeof what === 'function' ? what() : what);
+    await work();
     element.removeAttribute('aria-busy');
   });
   return element;
+}
+
+/** A button that sends one action at a time. */
+export function button(words, what, kind = '') {
+  return oneAtATime(words, kind, () => run(typeof what === 'function' ? what() : what));
 }
 
 function field(words, unit, value, { least = 0, most = 1e6, step = 1 } = {}) {
@@ -77,16 +82,12 @@ export function cableActions(id) {
 /** Asks what a cut of the link would do, and keeps the answer beside the button. */
 function whatIf(id) {
   const answer = h('p', { class: 'more what-if', role: 'status' });
-  const element = h('button', { type: 'button', class: 'act', text: 'What a cut would do' });
-  element.addEventListener('click', async () => {
-    if (element.getAttribute('aria-busy') === 'true') return;
-    element.setAttribute('aria-busy', 'true');
+  const element = oneAtATime('What a cut would do', '', async () => {
     try {
       answer.textContent = await act({ do: 'if-cut', cable: id });
     } catch (error) {
       answer.textContent = [error.message, error.hint].filter(Boolean).join('; ');
     }
-    element.removeAttribute('aria-busy');
   });
   return h('div', { class: 'what-if-box' }, h('div', { class: 'buttons' }, element), answer);
 }

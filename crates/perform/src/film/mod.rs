@@ -10,7 +10,6 @@ mod scene;
 use std::fs::File;
 use std::io::BufWriter;
 
-use weft_bundle::failure::Failure;
 use weft_control::flow::FlowLine;
 use weft_experiment::{Mark as Told, MarkKind};
 use weft_lab::scene::TapeTo;
@@ -96,7 +95,7 @@ impl SimFilm {
         match film.show(state, marks) {
             // What is on the tape can be shown.
             Err(TapeError::Full(_)) => self.film = None,
-            shown => shown.map_err(|error| self.cannot(&error))?,
+            shown => shown.map_err(|error| self.to.cannot(&error))?,
         }
         Ok(())
     }
@@ -104,11 +103,7 @@ impl SimFilm {
     /// Ends the tape.
     pub(crate) fn end(mut self) -> anyhow::Result<()> {
         let ended = self.film.take().map(Film::end).transpose();
-        ended.map(drop).map_err(|error| self.cannot(&error))
-    }
-
-    fn cannot(&self, error: &TapeError) -> anyhow::Error {
-        Failure::new(format!("cannot write {}: {error}", self.to.path.display())).into()
+        ended.map(drop).map_err(|error| self.to.cannot(&error))
     }
 }
 

@@ -7,11 +7,10 @@ use weft_control::event::PmEvent;
 use weft_control::flow::FlowLine;
 use weft_control::{HexGuid, Role};
 use weft_lab::flows::Units;
-use weft_lab::scene::parts::{Plan, PortRates, flow, load, partitions, phases, rate, rates, thousandths};
+use weft_lab::scene::parts::{Plan, PortRates, flow, load, partitions, phases, rate, rates};
 use weft_machine::Time;
 use weft_page::state::{
-    Cable, EVENTS_MAX, Event, Flow, Head, Hop, Hot, Manager, Node, Number, Partition, Summary, Table,
-    VERSION, Vm,
+    Cable, EVENTS_MAX, Event, Flow, Head, Hop, Hot, Manager, Node, Partition, Summary, Table, VERSION, Vm,
 };
 use weft_page::{Mark, State};
 use weft_sim::{Simulation, SlotState};
@@ -26,6 +25,8 @@ const HOPS_MAX: usize = 64;
 pub(super) struct Scene {
     name: String,
     clock: &'static str,
+    /// Nanoseconds of machine time in one of fabric time.
+    dilation: u32,
     plan: Plan,
     partitions: Table<Partition>,
     /// When ports were read last, and what they had counted.
@@ -45,6 +46,7 @@ impl Scene {
         Self {
             name: name.to_owned(),
             clock,
+            dilation: simulation.options().device.data.dilation.max(1),
             plan: Plan::of_fabric(fabric),
             partitions: partitions(fabric, simulation.options().sm.routing.engine.partitions.as_ref()),
             counted: None,
@@ -65,9 +67,8 @@ impl Scene {
         flows: &[FlowLine],
         marks: &mut Vec<Mark>,
     ) -> State {
-        let dilation = dilation(simulation);
         self.recable(simulation);
-        self.count(simulation, dilation);
+        self.count(simulation);
         let managers = managers(simulation);
         self.hear(simulation, at_ms, marks);
         self.hear_phase(&managers, at_ms, marks);
@@ -88,28 +89,20 @@ impl Scene {
             .enumerate()
             .map(|(at, cable)| (at.to_string(), self.cable(simulation, at, cable.clone())))
             .collect();
-        let units = Units { dilation: (dilation > 1).then_some(dilation) };
+        let units = Units { dilation: (self.dilation > 1).then_some(self.dilation) };
         let flows: Table<Flow> = flows
             .iter()
             .map(|line| {
                 (line.name.clone(), flow(line, units, self.way(simulation, line).unwrap_or_default()))
             })
             .collect();
-        let count = |kind: &str| Number(nodes.values().filter(|node| node.kind == kind).count() as u64);
-        let summary = Summary {
-            switches: count("switch"),
-            hosts: count("host"),
-            cables: Number(cables.len() as u64),
-            links_down: Number(cables.values().filter(|cable| cable.state == "down").count() as u64),
-            flows: Number(flows.len() as u64),
-            mbps: thousandths(flows.values().map(|flow| flow.mbps).sum()),
-        };
+        let summary = Summary::of(nodes.values(), cables.values(), flows.values().map(|flow| flow.mbps));
         let head = Head {
             v: VERSION,
             lab: self.name.clone(),
             at_ms,
             clock: self.clock.to_owned(),
-            shaped: dilation > 1,
+            shaped: self.dilation > 1,
             may_act: false,
             role: Role::Viewer.to_string(),
             watched: true,
@@ -131,7 +124,7 @@ impl Scene {
     }
 
     /// Reads what ports have counted, and makes rates of it.
-    fn count(&mut self, simulation: &Simulation, dilation: u32) {
+    fn count(&mut self, simulation: &Simulation) {
         let now = simulation.now();
         let mut counted = BTreeMap::new();
         for port in self.plan.ends.iter().flatten() {
@@ -152,7 +145,7 @@ impl Scene {
         }
         let before = self.counted.take();
         if let Some((since, before)) = before.filter(|(since, _)| *since < now) {
-            let seconds = now.saturating_sub(since).as_secs_f64() / f64::from(dilation);
+            let seconds = now.saturating_sub(since).as_secs_f64() / f64::from(self.dilation);
             let of =
                 |(port, counts): (&PortRef, &CountedPort)| (*port, rates(before.get(port), counts, seconds));
             self.rates = counted.iter().map(of).filter(|(_, rates)| *rates != PortRates::default()).collect();
@@ -298,12 +291,6 @@ impl Scene {
         }
         None
     }
-}
-
-/// Nanoseconds of machine time in one of fabric time.
-fn dilation(simulation: &Simulation) -> u32 {
-    let devices = simulation.fabric().iter().filter_map(|(index, _)| simulation.device(index));
-    devices.map(weft_device::Device::dilation).max().unwrap_or(1).max(1)
 }
 
 fn managers(simulation: &Simulation) -> Table<Manager> {

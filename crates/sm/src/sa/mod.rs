@@ -150,9 +150,9 @@ impl Administrator {
         let view = View::new(subnet, memory, &self.options);
         let old = self.view.take().unwrap_or_default();
         (self.myself, self.tables) = (myself, Tables::default());
-        // Those who were away before count as there: they have not been reported.
         let (rates, rerated) = view.rates(&self.rates, &away);
         self.rates = rates;
+        // Those who were away before count as there: they have not been reported.
         let before: BTreeSet<Guid> = old.guids().chain(std::mem::take(&mut self.away)).collect();
         let mut after: BTreeSet<Guid> = view.guids().collect();
         self.away = away.into_iter().filter(|guid| before.contains(guid) && !after.contains(guid)).collect();

@@ -10,19 +10,11 @@ use weft_wire::Guid;
 use super::{Node, Port, View, Way};
 use crate::sa::ends::End;
 
-/// What a link carries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Link {
-    /// In the code of `Mtu`.
-    mtu: u8,
-    megabits: u32,
-}
-
 /// What a port of a host carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Carried {
     /// The slower of its link and, behind a vSwitch, of the uplink.
-    link: Link,
+    link: Way,
     /// The first switch that is no vSwitch.
     leaf: Guid,
 }
@@ -31,24 +23,17 @@ struct Carried {
 #[derive(Clone, Debug, Default)]
 pub(in crate::sa) struct Rates {
     /// What every link carries, where all carry the same.
-    alike: Option<Link>,
+    alike: Option<Way>,
     each: BTreeMap<Guid, Carried>,
 }
 
-impl Link {
-    fn and(self, other: Self) -> Self {
-        Self { mtu: self.mtu.min(other.mtu), megabits: self.megabits.min(other.megabits) }
-    }
-}
-
-impl From<Way> for Link {
-    fn from(way: Way) -> Self {
-        Self { mtu: way.mtu, megabits: way.megabits }
-    }
+/// What the link at a port carries: of which service levels is no matter.
+fn carries(port: &Port) -> Way {
+    Way { service_levels: u16::MAX, ..port.link }
 }
 
 impl Rates {
-    fn link(&self, guid: Guid) -> Option<Link> {
+    fn link(&self, guid: Guid) -> Option<Way> {
         self.each.get(&guid).map(|carried| carried.link).or(self.alike)
     }
 
@@ -96,8 +81,8 @@ impl View {
     }
 
     /// What every link carries, where all carry the same.
-    fn alike(&self) -> Option<Link> {
-        let mut links = self.links().map(|(_, port)| Link::from(port.link));
+    fn alike(&self) -> Option<Way> {
+        let mut links = self.links().map(|(_, port)| carries(port));
         let first = links.next()?;
         links.all(|link| link == first).then_some(first)
     }
@@ -109,7 +94,7 @@ impl View {
             let is_trunk = |node: &Node| node.switch.is_some() && self.uplink(node).is_none();
             is_trunk(node) && peer.is_some_and(is_trunk)
         };
-        let mut trunks = self.links().filter(ends_between).map(|(_, port)| Link::from(port.link));
+        let mut trunks = self.links().filter(ends_between).map(|(_, port)| carries(port));
         trunks.next().is_none_or(|first| trunks.all(|link| link == first))
     }
 
@@ -126,9 +111,9 @@ impl View {
     fn carried(&self, end: &End) -> Option<Carried> {
         let own = self.port(end.at)?;
         let first = self.nodes.get(own.peer?.node as usize)?;
-        let link = Link::from(own.link);
+        let link = carries(own);
         let (link, leaf) = match self.uplink(first) {
-            Some(uplink) => (link.and(uplink.link.into()), self.nodes.get(uplink.peer?.node as usize)?),
+            Some(uplink) => (link.and(carries(uplink)), self.nodes.get(uplink.peer?.node as usize)?),
             None => (link, first),
         };
         (link.megabits > 0).then_some(Carried { link, leaf: leaf.info.node_guid })
