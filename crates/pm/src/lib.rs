@@ -69,7 +69,7 @@ mod totals;
 
 pub use input::Input;
 pub use manager::PerformanceManager;
-pub use options::{DetectorKind, Options, PRINTED_THRESHOLD};
+pub use options::{DetectorKind, Options, PRINTED_THRESHOLD, SHAPED_THRESHOLD};
 pub use output::Output;
 pub use snapshot::{PortSnapshot, Snapshot};
 pub use timers::PmTimer;

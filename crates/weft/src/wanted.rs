@@ -65,7 +65,7 @@ pub(crate) fn wanted<'a>(
         shaping.as_ref().map_or(Time::ZERO, |shaping| shaping.cable_delay(shaping.rates.cable_m));
     let m_key = MKey(args.sm.keys.m_key.0);
     let pm_at = |at| {
-        let options = weft_pm::Options { m_key, ..args.pm.options(device.data.dilation) };
+        let options = weft_pm::Options { m_key, ..args.pm.options(device.data.dilation, shaping.is_some()) };
         WantedPm { at, options }
     };
     let topology = file.file_name().unwrap_or(file.as_os_str()).to_string_lossy();

@@ -2,7 +2,7 @@
 
 use weft_device::{Crossbar, DataPathOptions, Profile};
 use weft_machine::Time;
-use weft_pm::{DetectorKind, PRINTED_THRESHOLD};
+use weft_pm::DetectorKind;
 use weft_routing::{Chain, Engine};
 use weft_sm::CongestionOptions;
 use weft_topology::LinkRate;
@@ -19,9 +19,6 @@ const LANES_MAX: i64 = 15;
 const HOST_LIMIT_GBPS: f64 = 12.9;
 /// Longer ones are none that a credit loop would serve.
 const CABLE_M_MAX: i64 = 100_000;
-/// Half of what a port waits that leads from a DDR link to a host at its limit, in ticks of 4 ns per second:
-/// (1 - 12.9 / 16) / 2 = 9.7 % of the time.
-const THRESHOLD_TICKS: u64 = 24_200_000;
 /// Ticks of 4 ns in a second.
 const TICKS_MAX: i64 = 250_000_000;
 
@@ -286,15 +283,15 @@ pub(super) fn pm(top: &mut Table<'_>, rates: &Rates) -> Result<(PmSpec, Option<S
     };
     let slow_sl = table.number("slow_sl", 0..=15)?;
     let detector = table.choice("detector", &DetectorKind::ALL, DetectorKind::name)?.unwrap_or_default();
-    let usual = if detector == DetectorKind::Printed { PRINTED_THRESHOLD } else { THRESHOLD_TICKS };
-    let threshold = table.number("threshold_ticks", 0..=TICKS_MAX)?.unwrap_or(usual);
-    let further = table.number("further_threshold_ticks", 0..=TICKS_MAX)?;
+    let mut options = weft_pm::Options { detector, ..weft_pm::Options::default() };
+    let threshold = table.number("threshold_ticks", 0..=TICKS_MAX)?;
+    options.set_thresholds(true, threshold, table.number("further_threshold_ticks", 0..=TICKS_MAX)?);
     let spec = PmSpec {
         mode,
         interval: table.seconds("interval")?.unwrap_or(Time::from_secs(2)),
         detector,
-        threshold,
-        further_threshold: further.unwrap_or(threshold.saturating_mul(9) / 5),
+        threshold: options.threshold,
+        further_threshold: options.further_threshold,
         utilisation_limit: table.quantity("utilisation_limit", "one (a share)", 1.0)?.unwrap_or(0.5),
         slow_sl: slow_sl.unwrap_or(rates.lanes.saturating_sub(1).max(1)),
         hysteresis,

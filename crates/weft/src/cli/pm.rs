@@ -34,13 +34,14 @@ pub(crate) struct PmArgs {
     #[arg(long, value_name = "RULES", default_value = "weft", requires = "pm", value_parser = choice(DETECTORS))]
     pub(crate) pm_detector: DetectorKind,
 
-    /// PortXmitWait, in ticks of 4 ns per second of fabric time, above which a port is congested; 2500000 is 1 %
-    #[arg(long, value_name = "TICKS", default_value_t = 100_000, requires = "pm")]
-    pub(crate) pm_threshold: u64,
+    /// PortXmitWait, in ticks of 4 ns per second of fabric time, above which a port is congested; 2500000 is 1 % [default: 100000; 24200000 with
+    /// --rates and the rules `weft`]
+    #[arg(long, value_name = "TICKS", requires = "pm")]
+    pub(crate) pm_threshold: Option<u64>,
 
-    /// The same for a further hot spot beside others, in three sweeps in a row [default: --pm-threshold in one sweep]
-    #[arg(long, value_name = "TICKS", default_value_t = 0, hide_default_value = true, requires = "pm")]
-    pub(crate) pm_further_threshold: u64,
+    /// The same for a further hot spot beside others, in three sweeps in a row [default: --pm-threshold in one sweep; 1.8 times that with --rates]
+    #[arg(long, value_name = "TICKS", requires = "pm")]
+    pub(crate) pm_further_threshold: Option<u64>,
 
     /// Share of its link's rate, 0 to 1, below which a congested host is a contributor or a victim
     #[arg(long, value_name = "SHARE", default_value_t = 0.5, requires = "pm", value_parser = share)]
@@ -69,14 +70,13 @@ pub(crate) struct PmArgs {
 
 impl PmArgs {
     /// The same as the manager's options. `dilation`: nanoseconds of the laboratory's time in one of fabric time.
-    pub(crate) fn options(&self, dilation: u32) -> weft_pm::Options {
-        weft_pm::Options {
+    /// `is_shaped`: whether packets take time on its cables.
+    pub(crate) fn options(&self, dilation: u32, is_shaped: bool) -> weft_pm::Options {
+        let mut options = weft_pm::Options {
             interval: Time::from_millis(self.pm_interval),
             window: self.pm_window,
             dilation,
             detector: self.pm_detector,
-            threshold: self.pm_threshold,
-            further_threshold: self.pm_further_threshold,
             utilisation_limit: self.pm_utilisation_limit,
             repath: self.pm_repath,
             slow_sl: ServiceLevel(self.slow_sl),
@@ -84,7 +84,9 @@ impl PmArgs {
             lanes: self.pm_lanes,
             errors: self.pm_errors,
             ..weft_pm::Options::default()
-        }
+        };
+        options.set_thresholds(is_shaped, self.pm_threshold, self.pm_further_threshold);
+        options
     }
 }
 
