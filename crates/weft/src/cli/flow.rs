@@ -181,8 +181,9 @@ pub(crate) struct TrafficStartArgs {
     /// Who sends to whom
     #[arg(value_parser = choice(PATTERNS), required_unless_present = "mix")]
     pub(crate) pattern: Option<Pattern>,
-    /// Instead of a pattern: the flows between two hosts of an experiment's file, all at once, as SET-NAME
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["pattern", "hosts", "seed", "rate", "unlimited", "size", "packet", "ping_pong", "datagrams", "bytes"])]
+    /// Instead of a pattern: the flows between two hosts of an experiment's file, all at once, as SET-NAME;
+    /// --rate bounds each further
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["pattern", "hosts", "seed", "size", "packet", "ping_pong", "datagrams", "bytes"])]
     pub(crate) mix: Option<PathBuf>,
     /// Hosts that take part, in this order [default: all hosts, in the order of the cabling]
     #[arg(long, value_name = "NODE,…", value_delimiter = ',')]

@@ -43,7 +43,6 @@ pub(super) fn traffic(folder: &LabFolder, verb: &TrafficVerb) -> anyhow::Result<
 
 /// What the arguments say of each of `new` flows, besides those that there are.
 fn shape(lab: &Lab, args: &FlowShapeArgs, new: usize) -> anyhow::Result<FlowShape> {
-    let units = Units { dilation: lab.record.dilation };
     let mut shape = FlowShape {
         transport: if args.datagrams { Transport::UnreliableDatagram } else { Transport::ReliableConnection },
         work: if args.ping_pong { Work::PingPong } else { Work::Stream },
@@ -53,14 +52,22 @@ fn shape(lab: &Lab, args: &FlowShapeArgs, new: usize) -> anyhow::Result<FlowShap
         bytes_max: args.bytes,
         for_ms: args.lasts.map(in_ms),
     };
-    shape.bytes_per_second = match (args.rate, args.unlimited) {
-        (Some(rate), _) => Some(units.bytes_per_second(rate, &shape)),
-        (None, true) => None,
-        // Cables that take time bound flows by themselves.
-        (None, false) if units.dilation.is_some() => None,
-        (None, false) => Some(default_rate(flows::list(&lab.folder)?.len() + new)),
+    let units = Units { dilation: lab.record.dilation };
+    shape.bytes_per_second = match args.rate {
+        Some(rate) => Some(units.bytes_per_second(rate, &shape)),
+        None => unasked_rate(lab, args, new)?,
     };
     Ok(shape)
+}
+
+/// Bytes per second of each of `new` flows where the arguments name none; `None` where nothing bounds them.
+fn unasked_rate(lab: &Lab, args: &FlowShapeArgs, new: usize) -> anyhow::Result<Option<u64>> {
+    // Cables that take time bound flows by themselves.
+    let is_free = args.rate.is_some() || args.unlimited || lab.record.dilation.is_some();
+    if is_free {
+        return Ok(None);
+    }
+    Ok(Some(default_rate(flows::list(&lab.folder)?.len() + new)))
 }
 
 fn start(folder: &LabFolder, args: &FlowStartArgs) -> anyhow::Result<()> {
@@ -78,20 +85,19 @@ fn start_mix(folder: &LabFolder, file: &Path, args: &TrafficStartArgs) -> anyhow
     let names = entries.iter().flat_map(|flow| [flow.from.as_str(), flow.to.as_str()]);
     let lab = Lab::load_for(folder, names)?;
     let units = Units { dilation: lab.record.dilation };
-    let rate = match units.dilation {
-        Some(_) => None,
-        None => Some(default_rate(flows::list(folder)?.len() + entries.len())),
-    };
+    let unasked = unasked_rate(&lab, &args.shape, entries.len())?;
     let for_ms = args.shape.lasts.map(in_ms);
     let order = |flow: &FileFlow| -> anyhow::Result<FlowOrder> {
         let own = flow.rate_gbps.filter(|_| units.dilation.is_some());
         let own = own.map(|gbps| units.bytes_per_second(gbps, &flow.shape));
+        let wanted = args.shape.rate.map(|rate| units.bytes_per_second(rate, &flow.shape));
+        let bytes_per_second = [own, wanted, unasked].into_iter().flatten().min();
         Ok(FlowOrder {
             name: Some(format!("{}-{}", args.set, flow.name)),
             set: Some(args.set.clone()),
             from: flows::end(&lab, &flow.from)?,
             to: flows::end(&lab, &flow.to)?,
-            shape: FlowShape { bytes_per_second: own.or(rate), for_ms, ..flow.shape.clone() },
+            shape: FlowShape { bytes_per_second, for_ms, ..flow.shape.clone() },
         })
     };
     let orders = entries.iter().map(order).collect::<anyhow::Result<Vec<_>>>()?;

@@ -54,6 +54,11 @@ fn flows_of_a_shaped_laboratory_get_the_shares_of_weft_run() {
         flows.as_array().unwrap().iter().map(|flow| flow["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["dftree-1-5", "dftree-2-3", "dftree-3-5", "dftree-6-5"]);
     home.weft(&["flow", "stop", "--set", "dftree"]).succeeds();
+    home.weft(&["traffic", "start", "--mix", text(&rates), "--set", "slow", "--rate", "2"]).succeeds();
+    for name in ["slow-1-5", "slow-2-3", "slow-3-5", "slow-6-5"] {
+        wait_until(&format!("{name} has 2 Gb/s"), || (1.8..2.2).contains(&rate(&home, name)));
+    }
+    home.weft(&["flow", "stop", "--set", "slow"]).succeeds();
     home.weft(&["traffic", "start", "--mix", "none.toml"]).fails(2, "cannot read none.toml");
     home.weft(&["traffic", "start"]).fails(2, "required");
 
