@@ -41,11 +41,11 @@ pub(crate) fn files(folder: &str, extension: &str) -> Vec<PathBuf> {
     files
 }
 
-fn dashboards() -> Vec<Value> {
+pub(crate) fn dashboards() -> Vec<Value> {
     files("grafana", "json").iter().map(|file| json(&std::fs::read_to_string(file).unwrap())).collect()
 }
 
-fn texts(list: &Value, key: &str) -> Vec<String> {
+pub(crate) fn texts(list: &Value, key: &str) -> Vec<String> {
     list.as_array().unwrap().iter().map(|item| item[key].as_str().unwrap_or_default().to_owned()).collect()
 }
 
@@ -121,8 +121,8 @@ fn promtool_finds_no_fault_with_rules_and_configuration() {
 }
 
 /// A laboratory whose hub tells Prometheus whom to scrape, with the rules and consoles of `contrib/`.
-struct Watched {
-    lab: Lab,
+pub(crate) struct Watched {
+    pub(crate) lab: Lab,
     hub: SocketAddr,
     prometheus: Prometheus,
 }
@@ -132,7 +132,7 @@ impl Watched {
         Self::of(&tree(), &[options, &["--pm-interval", "500"]].concat())
     }
 
-    fn of(fabric: &Fabric, options: &[&str]) -> Self {
+    pub(crate) fn of(fabric: &Fabric, options: &[&str]) -> Self {
         let port = free_port().to_string();
         let all = [options, &["--metrics", "--pm", "--hub-metrics", &port]].concat();
         let lab = Lab::start(fabric, &all);
@@ -163,12 +163,12 @@ impl Watched {
         groups.as_array().unwrap().iter().map(|group| group["labels"].clone()).collect()
     }
 
-    fn weft(&self, arguments: &[&str]) -> String {
+    pub(crate) fn weft(&self, arguments: &[&str]) -> String {
         output_of(&mut self.lab.weft(arguments))
     }
 
     /// Whether an alert fires, perhaps among others.
-    fn fires(&self, alert: &str) -> bool {
+    pub(crate) fn fires(&self, alert: &str) -> bool {
         let query = format!("ALERTS{{alertname=\"{alert}\", alertstate=\"firing\"}}");
         !self.prometheus.query(&query).is_empty()
     }
@@ -178,7 +178,7 @@ impl Watched {
     }
 
     /// What a query of a dashboard returns to a reader who has chosen everything.
-    fn asked(&self, query: &str) -> Vec<Value> {
+    pub(crate) fn asked(&self, query: &str) -> Vec<Value> {
         let asked =
             CHOICES.iter().fold(query.to_owned(), |text, (choice, value)| text.replace(choice, value));
         self.query(&asked)
@@ -271,6 +271,8 @@ fn community_rules_have_their_sources(watched: &Watched) {
             "rate({counter}[10s]) * on(guid,port) group_left(switch, host, uplink, uplink_port) infiniband_switch_uplink_info"
         );
         wait_until(counter, || !watched.prometheus.query(&joined).is_empty());
+        let of_switches = format!("sum({joined}) without (host, port, uplink, uplink_port)");
+        assert!(!watched.prometheus.query(&of_switches).is_empty(), "{of_switches}");
     }
     for name in ["collect_errors", "collect_timeouts", "last_execution"] {
         let query = format!("infiniband_exporter_{name}{{collector=~\"switch|hca\"}}");

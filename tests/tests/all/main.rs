@@ -4,6 +4,7 @@
 
 mod apart;
 mod boards;
+mod boards_stirred;
 mod compose;
 mod congestion;
 mod containers;
