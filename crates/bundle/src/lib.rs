@@ -18,6 +18,7 @@ pub mod identity;
 pub mod input;
 pub mod names;
 pub mod part;
+pub mod partitions;
 pub mod place;
 pub mod plan;
 pub mod ports;

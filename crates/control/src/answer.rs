@@ -8,6 +8,7 @@ use crate::agent::{AgentStatus, CaptureTotals, DeviceAccount, DeviceStatus, Port
 use crate::fault::LastingFault;
 use crate::flow::{FlowLine, FlowRefused};
 use crate::hub::LabStatus;
+use crate::p_keys::{KeyBlock, PartitionsTaken};
 use crate::page::PastPlace;
 use crate::pm::{PmPort, PmStatus};
 use crate::process::{Clients, Health, Hello, LogFilter, Subscribed};
@@ -51,6 +52,13 @@ tagged! {
         SmInstruct = "sm-instruct" {
             /// What became of it.
             outcome: Instructed,
+        },
+        /// To `read-partitions`, of a subnet manager.
+        ReadPartitions = "read-partitions" (PartitionsTaken),
+        /// To `plan-partitions`.
+        PlanPartitions = "plan-partitions" {
+            /// The blocks, in the order in which they are written.
+            writes: Vec<KeyBlock>,
         },
         /// To `pm-status`.
         PmStatus = "pm-status" (Box<PmStatus>),

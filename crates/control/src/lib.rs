@@ -54,7 +54,7 @@ pub use event::{Event, EventKind};
 pub use hex::HexBytes;
 pub use line::{LineDecoder, LineError};
 pub use message::{BadRequest, ReplyBody, ReplyLine, RequestLine};
-pub use p_keys::p_keys_missing;
+pub use p_keys::{KeyBlock, PartitionsTaken, p_keys_missing};
 pub use page::{NamePage, Page, PastPlace};
 pub use request::{EventFilter, Request, Since};
 pub use role::Role;

@@ -1,7 +1,38 @@
-//! P_Keys that ports have no room for.
+//! P_Keys in tables of ports: what a change of the partitions writes, and what ports have no room for.
 
 use std::collections::BTreeMap;
 use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use weft_wire::PortNum;
+
+use crate::HexGuid;
+
+/// What other partitions have come to at a subnet manager.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PartitionsTaken {
+    /// Whether it writes them; a manager that stands by would when it takes over.
+    pub in_charge: bool,
+    /// Blocks of P_Key tables that it has written.
+    pub smps: u64,
+    /// Keys that wait until a place has rested that another key has left.
+    pub waiting: u32,
+    /// Ports that have not acknowledged that they have left.
+    pub kept: u32,
+}
+
+/// A block of a P_Key table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct KeyBlock {
+    /// The node.
+    pub node: HexGuid,
+    /// Its port.
+    pub port: PortNum,
+    /// The number of the block, of 32 keys.
+    pub block: u16,
+}
 
 /// Which ports have no room for all their P_Keys, in one sentence: by GUID, how many are left out.
 pub fn p_keys_missing(left_out: &BTreeMap<String, u32>) -> Option<String> {
@@ -18,4 +49,21 @@ pub fn p_keys_missing(left_out: &BTreeMap<String, u32>) -> Option<String> {
 pub(crate) fn write_missing(left_out: &BTreeMap<String, u32>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let sentence = p_keys_missing(left_out);
     sentence.iter().try_for_each(|sentence| writeln!(f, "partitions: {sentence}"))
+}
+
+/// Writes which ports are not yet as the partitions say.
+pub(crate) fn write_changes(
+    waiting: &BTreeMap<String, u32>,
+    kept: &BTreeMap<String, bool>,
+    f: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
+    for (port, keys) in waiting {
+        let keys = weft_wire::count_of(*keys as usize, "P_Key");
+        writeln!(f, "partitions: {keys} of {port} wait until places that other keys have left are free")?;
+    }
+    for (port, is_cut_off) in kept {
+        let how = if *is_cut_off { "its switch drops its packets" } else { "it may be in them still" };
+        writeln!(f, "partitions: {port} has not acknowledged that it has left some: {how}")?;
+    }
+    Ok(())
 }

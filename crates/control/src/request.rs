@@ -71,6 +71,14 @@ tagged! {
             /// What it is to do.
             instruction: Instruction,
         },
+        /// Subnet manager, manager of virtual machines: read the partitions file again. A subnet manager answers when ports have their
+        /// keys.
+        ReadPartitions = "read-partitions",
+        /// Subnet manager that is master: which P_Keys would you write with these partitions?
+        PlanPartitions = "plan-partitions" {
+            /// The text of a partitions file.
+            text: String,
+        },
         /// Performance manager: how are you?
         PmStatus = "pm-status",
         /// Performance manager: what does each port do?

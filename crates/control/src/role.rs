@@ -55,6 +55,7 @@ impl Role {
             | Request::VmmStatus
             | Request::Vms(_)
             | Request::VmPlan(_)
+            | Request::PlanPartitions { .. }
             | Request::LabStatus(_)
             | Request::LabFlows(_)
             | Request::Past(_) => Self::Viewer,
@@ -70,6 +71,7 @@ impl Role {
             | Request::Kill
             | Request::SmSweep
             | Request::SmInstruct { .. }
+            | Request::ReadPartitions
             | Request::PmRefresh
             | Request::SetFault { .. }
             | Request::ClearFault { .. }

@@ -141,6 +141,8 @@ pub fn samples() -> Vec<Request> {
         Request::SmStatus,
         Request::SmSweep,
         Request::SmInstruct { guid, instruction: Instruction::Disable },
+        Request::ReadPartitions,
+        Request::PlanPartitions { text: "web=0x8 : 0x1=full ;\n".into() },
         Request::PmStatus,
         Request::PmPorts(page),
         Request::PmRefresh,

@@ -42,6 +42,12 @@ pub struct SmStatus {
     /// Ports that have no room for all P_Keys of their partitions, by GUID: how many are left out.
     #[serde(default)]
     pub p_keys_left_out: BTreeMap<String, u32>,
+    /// Ports with P_Keys that wait until a place has rested that another key has left, by GUID: how many.
+    #[serde(default)]
+    pub p_keys_waiting: BTreeMap<String, u32>,
+    /// Ports that have not acknowledged that they have left partitions, by GUID: whether their switches drop their packets.
+    #[serde(default)]
+    pub p_keys_kept: BTreeMap<String, bool>,
     /// The manager's own port answers nothing.
     pub own_port_silent: bool,
     /// This manager and the others that it knows of.
@@ -136,6 +142,7 @@ impl fmt::Display for SmStatus {
             writeln!(f, "own port: it answers no SMP; it may keep another M_Key, see --m-key")?;
         }
         crate::p_keys::write_missing(&self.p_keys_left_out, f)?;
+        crate::p_keys::write_changes(&self.p_keys_waiting, &self.p_keys_kept, f)?;
         for (port, description) in &self.locked {
             writeln!(f, "keeps another M_Key: {description} ({port})")?;
         }

@@ -23,7 +23,7 @@ fn main() -> anyhow::Result<()> {
     // Four switches in a ring, with a host each; the subnet manager sits at the first host.
     let fabric = ring(4, 1, &GenerateOptions::default())?;
     let seat = fabric.hosts().find_map(|(host, node)| Some(PortRef::new(host, node.attach_port()?)));
-    let sm = seat.map(|at| WantedSm { at, options: weft_sm::Options::default() });
+    let sm = seat.map(|at| WantedSm { at, options: weft_sm::Options::default(), partitions: None });
     let wanted = Wanted { sm, ..Wanted::bare(&fabric, "a ring of four") };
 
     owned::with(&Base::locate(), "first-lab", &wanted, |running| {

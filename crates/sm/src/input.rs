@@ -1,4 +1,5 @@
 use serde::{Deserialize, Serialize};
+use weft_routing::Partitions;
 use weft_wire::{AddressedMad, Guid, PortNum};
 
 use crate::Instruction;
@@ -36,6 +37,11 @@ pub enum Input {
         /// Discover everything again, rather than only look for changes.
         heavy: bool,
     },
+    /// There are other partitions, which [`Options`](crate::Options) has had so far. [`Event::PartitionsTaken`] says when ports
+    /// have their keys.
+    ///
+    /// [`Event::PartitionsTaken`]: crate::Event::PartitionsTaken
+    Partitions(Partitions),
     /// The operator wants another manager commanded, which only the master can do. [`Event::Instructed`] says what
     /// became of it.
     ///

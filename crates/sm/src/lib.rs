@@ -71,7 +71,7 @@ mod sweep;
 mod timers;
 
 pub use input::Input;
-pub use manager::SubnetManager;
+pub use manager::{PlannedKeys, SubnetManager};
 pub use options::{
     CongestionControl, CongestionOptions, ElectionOptions, KeyOptions, LaneOptions, LidScheme, Options,
     PartEnforce, RoutingOptions, SaOptions, SmpOptions, SmpRouting, SweepOptions, SwitchLids, VlWeight,

@@ -217,7 +217,10 @@ impl Machine for Survey {
                     self.requests.receive(now, &mad, step);
                 }
             }
-            Input::PortChanged { .. } | Input::Resweep { .. } | Input::Instruct { .. } => {}
+            Input::PortChanged { .. }
+            | Input::Resweep { .. }
+            | Input::Partitions(_)
+            | Input::Instruct { .. } => {}
         }
         self.run(now);
     }

@@ -17,6 +17,8 @@ pub enum SmTimer {
     Proof,
     /// A look at the places of those whose LIDs have moved.
     Plug,
+    /// P_Keys that are to be written when places of tables have rested.
+    Partitions,
     /// The next step of a rebalance.
     Rebalance,
     /// Packets under way have arrived or are dropped, so that a move can go on.
@@ -49,6 +51,7 @@ impl fmt::Display for SmTimer {
             Self::LightSweep => f.write_str("light sweep"),
             Self::Proof => f.write_str("proof of the routing"),
             Self::Plug => f.write_str("look at places of moved LIDs"),
+            Self::Partitions => f.write_str("P_Keys: places that rest"),
             Self::Rebalance => f.write_str("rebalance"),
             Self::Drain => f.write_str("move: packets under way"),
             Self::LateRows => f.write_str("move: late rows"),

@@ -3,6 +3,7 @@ use weft_wire::{Guid, Lid};
 
 use crate::agent::Outcome;
 use crate::names::{HostName, Place};
+use crate::partitions::PortPartitions;
 use crate::record::Record;
 use crate::request::{Request, RequestId};
 use crate::sm::SmAnswer;
@@ -62,6 +63,8 @@ pub enum Input {
         /// What it says.
         answer: SmAnswer,
     },
+    /// The subnet manager has other partitions.
+    Partitions(PortPartitions),
     /// A client asks for something, and gets one answer.
     Request {
         /// The request's number.

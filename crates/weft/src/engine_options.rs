@@ -242,6 +242,11 @@ pub(crate) fn load_partitions(path: &Path, fabric: &Fabric) -> anyhow::Result<Pa
     Ok(file.resolve(fabric, manager))
 }
 
+/// The text of a partitions file.
+pub(crate) fn partitions_text(path: &Path) -> anyhow::Result<String> {
+    parsed(path, |_, text| Ok::<_, String>(text.to_owned()))
+}
+
 /// Reads a file of the user's. What is wrong with it is exit code 2.
 pub(crate) fn parsed<T, E: Display>(
     path: &Path,

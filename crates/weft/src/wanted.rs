@@ -15,6 +15,7 @@ use crate::cli::DeviceArgs;
 use crate::cli::keys::Key;
 use crate::cli::plan::PlanArgs;
 use crate::cli::vfs::VfQp0;
+use crate::engine_options::partitions_text;
 use crate::sm_options::{Defaults, sm_options};
 
 /// Where the managers are.
@@ -54,7 +55,8 @@ pub(crate) fn wanted<'a>(
         if args.standby > 0 && args.sm.election.priority.is_none() {
             options.election.priority = 1;
         }
-        Ok(WantedSm { at, options })
+        let partitions = args.sm.routing.partitions.as_deref().map(partitions_text).transpose()?;
+        Ok(WantedSm { at, options, partitions })
     };
     let plain = device_options(&args.devices);
     let device = match &shaping {

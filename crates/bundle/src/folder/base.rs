@@ -108,7 +108,14 @@ impl Base {
         write(&folder.place(LabFile::Mark), b"A laboratory of weft; `weft down` removes this folder.\n")?;
         private_folder(&folder.path.join("logs"))?;
         folder.make_run_folders()?;
-        for lock in [LabFile::UpLock, LabFile::DownLock, LabFile::FaultLock, LabFile::HubLock] {
+        let locks = [
+            LabFile::UpLock,
+            LabFile::DownLock,
+            LabFile::FaultLock,
+            LabFile::HubLock,
+            LabFile::PartitionsLock,
+        ];
+        for lock in locks {
             write(&folder.place(lock), b"")?;
         }
         Ok(folder)

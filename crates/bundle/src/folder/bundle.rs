@@ -3,6 +3,7 @@
 //! ```text
 //! DIR/lab.json              names, places, ports: what the verbs need (record.rs)
 //!     topology              the cabling
+//!     partitions.conf       who is in which partition, where anybody is (partitions.rs)
 //!     ca.pem                the authority's certificate
 //!     revoked.pem           the identities that are of no use any more, once there are some
 //!     agents/NAME.json      configuration of an agent
@@ -73,6 +74,11 @@ impl Bundle {
         self.0.join("topology")
     }
 
+    /// The partitions file, which need not be there.
+    pub fn partitions(&self) -> PathBuf {
+        self.0.join("partitions.conf")
+    }
+
     /// The authority's certificate.
     pub fn authority(&self) -> PathBuf {
         self.0.join(AUTHORITY)
@@ -134,8 +140,10 @@ impl Bundle {
         for file in ["lab.json", "topology", "ca.pem"] {
             copy(&self.0.join(file), &other.0.join(file))?;
         }
-        if self.revoked().exists() {
-            copy(&self.revoked(), &other.revoked())?;
+        for (own, copied) in [(self.revoked(), other.revoked()), (self.partitions(), other.partitions())] {
+            if own.exists() {
+                copy(&own, &copied)?;
+            }
         }
         for part in FOLDERS {
             let (from, to) = (self.0.join(part), other.0.join(part));

@@ -89,6 +89,8 @@ pub enum LabFile {
     RecablingLock,
     /// A change of the cabling that is under way or was interrupted.
     RecablingJournal,
+    /// The lock of who changes the partitions.
+    PartitionsLock,
     /// The journal of flows.
     Flows,
 }
@@ -180,6 +182,7 @@ impl LabFolder {
             LabFile::Started => "started",
             LabFile::RecablingLock => "recabling.lock",
             LabFile::RecablingJournal => "recabling.json",
+            LabFile::PartitionsLock => "partitions.lock",
             LabFile::Flows => "flows.json",
         })
     }

@@ -22,6 +22,8 @@ const RECORD: &str = "lab.json";
 const TOPOLOGY: &str = "topology";
 /// The identities that are revoked; a bundle need not have it.
 const REVOKED: &str = "revoked.pem";
+/// The partitions, for the hosts of subnet managers; a bundle need not have them.
+const PARTITIONS: &str = "partitions.conf";
 /// What of a bundle every host may read.
 const PUBLIC: [&str; 3] = [RECORD, TOPOLOGY, "ca.pem"];
 
@@ -55,6 +57,9 @@ impl Part {
         if bundle.revoked().exists() {
             files.insert(REVOKED.to_owned(), read(REVOKED)?);
         }
+        if record.subnet_managers().next().is_some() && bundle.partitions().exists() {
+            files.insert(PARTITIONS.to_owned(), read(PARTITIONS)?);
+        }
         Ok(Self { whole, record, files })
     }
 
@@ -82,7 +87,7 @@ impl Part {
             return Err(broken(format!("{missing} is missing")).into());
         }
         // What else was sent is none of this host's.
-        files.retain(|file, _| wanted.contains(file) || file == REVOKED);
+        files.retain(|file, _| wanted.contains(file) || file == REVOKED || file == PARTITIONS);
         Ok(Self { whole, record, files })
     }
 

@@ -73,6 +73,9 @@ pub fn write(
         record.doors = places::doors(&record)?;
     }
     folder::write(&bundle.topology(), fabric.write_ibnetdiscover().as_bytes())?;
+    if let Some(text) = wanted.sm.as_ref().and_then(|sm| sm.partitions.as_ref()) {
+        folder::write(&bundle.partitions(), text.as_bytes())?;
+    }
     let issuer = issue::Issuer::begin(bundle, lab)?;
     for agent in 0..record.agents.len() {
         let part = parts::agent(agent, &record, wanted, groups, places)?;

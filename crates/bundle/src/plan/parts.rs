@@ -4,14 +4,13 @@ use anyhow::Context;
 use weft_agent_config::{AgentPart, CableConfig, SlotConfig};
 use weft_device::DeviceConfig;
 use weft_link::CableEnd;
-use weft_routing::Partitions;
 use weft_topology::{Adapter, Fabric, PortRef};
-use weft_vm::{HostPart, PortPartitions, Scheme};
-use weft_wire::PKey;
+use weft_vm::{HostPart, Scheme};
 
 use crate::config::keys::Keys;
 use crate::config::managers::{PmPart, QuicPart, RemoteAgent, SeatPart, SmPart, VmmPart};
 use crate::names::SM;
+use crate::partitions::by_port;
 use crate::place::groups::Groups;
 use crate::plan::places::Places;
 use crate::plan::wanted::{Wanted, WantedPm, WantedSm};
@@ -126,7 +125,7 @@ pub(crate) fn vmm(
     let here = wanted.adapters.iter().filter(|adapter| pieces.has(piece, adapter.vswitch));
     let hosts = here.map(|adapter| host(record, wanted.fabric, adapter));
     let partitions = wanted.sm.as_ref().and_then(|sm| sm.options.routing.engine.partitions.as_ref());
-    let partitions = partitions.map(port_partitions);
+    let partitions = partitions.map(by_port);
     let hosts = hosts.collect::<anyhow::Result<_>>()?;
     // Without doors all processes share a run folder.
     let agents = record.agents.iter().filter(|_| !record.doors.is_empty());
@@ -141,17 +140,6 @@ fn remote_agent(agent: &AgentRecord) -> anyhow::Result<RemoteAgent> {
     let first = || agent.devices.first().map(|device| device.guid);
     let node = agent.proves.first().copied().or_else(first).context("an agent without a device")?;
     Ok(RemoteAgent { name: agent.name.clone(), quic: QuicPart { address: agent.address.clone(), node } })
-}
-
-/// Partitions by port.
-fn port_partitions(partitions: &Partitions) -> PortPartitions {
-    let mut by_port = PortPartitions::default();
-    for partition in &partitions.list {
-        for member in &partition.members {
-            by_port.add(member.guid, PKey::new(partition.pkey, member.full));
-        }
-    }
-    by_port
 }
 
 /// A host with slots.

@@ -85,6 +85,8 @@ pub struct WantedSm {
     pub at: PortRef,
     /// Its options.
     pub options: weft_sm::Options,
+    /// The text of the partitions file that the partitions in them are from, if they are from one.
+    pub partitions: Option<String>,
 }
 
 /// A subnet manager beside the first: one that stands by, or the first of another piece of the fabric.

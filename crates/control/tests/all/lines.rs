@@ -17,8 +17,8 @@ use weft_control::traffic::{Command, Destination, FlowId, FlowSpec, MoveBy, Path
 use weft_control::vm::{Departed, ImagePart, Slot, VmIdentity, VmOrder, VmStep};
 use weft_control::vmm::VmMoveCounts;
 use weft_control::{
-    Answer, Error, ErrorCode, Event, EventFilter, HexBytes, HexGuid, Incarnation, ReplyBody, ReplyLine,
-    Request, RequestLine, Role, Since, Utc,
+    Answer, Error, ErrorCode, Event, EventFilter, HexBytes, HexGuid, Incarnation, KeyBlock, PartitionsTaken,
+    ReplyBody, ReplyLine, Request, RequestLine, Role, Since, Utc,
 };
 use weft_machine::Time;
 use weft_wire::{Guid, Lid, PKey, PortNum, ServiceLevel, TrapNumber, VirtualLane};
@@ -263,6 +263,10 @@ fn answers() -> Vec<Answer> {
         Answer::RevokedIdentities { list: None },
         Answer::SmStatus(Box::new(sm)),
         Answer::SmInstruct { outcome: Instructed::NotMaster },
+        Answer::ReadPartitions(PartitionsTaken { in_charge: true, smps: 2, ..PartitionsTaken::default() }),
+        Answer::PlanPartitions {
+            writes: vec![KeyBlock { node: HexGuid(Guid(7)), port: PortNum(1), block: 0 }],
+        },
         Answer::PmStatus(Box::new(pm)),
         Answer::PmPorts { ports: vec![port], more: true },
         Answer::LabStatus(Box::new(lab_status())),
@@ -430,6 +434,7 @@ fn viewers_only_look() {
         "kill",
         "sm-sweep",
         "sm-instruct",
+        "read-partitions",
         "pm-refresh",
         "set-fault",
         "revoke",

@@ -3,6 +3,7 @@
 use weft_bundle::config::managers::SmPart;
 use weft_bundle::folder::bundle;
 use weft_bundle::names::SM;
+use weft_bundle::partitions::PartitionsSource;
 use weft_page::state::{Number, Partition, Table};
 use weft_routing::{Member, Partitions};
 use weft_topology::Fabric;
@@ -20,11 +21,16 @@ pub(super) fn of(lab: &Lab) -> Table<Partition> {
     if lab.record.sm.is_none() {
         return Table::new();
     }
-    let part = bundle::load::<SmPart>(&lab.folder.bundle().manager(SM));
-    part.map_or_else(
-        |_| Table::new(),
-        |part| table(&lab.fabric, part.options.routing.engine.partitions.as_ref()),
-    )
+    let bundle = lab.folder.bundle();
+    let planned = || {
+        let part = bundle::load::<SmPart>(&bundle.manager(SM))?;
+        anyhow::Ok(part.options.routing.engine.partitions)
+    };
+    let partitions = match PartitionsSource::of(&bundle).read() {
+        Ok(None) => planned(),
+        read => read,
+    };
+    partitions.map_or_else(|_| Table::new(), |partitions| table(&lab.fabric, partitions.as_ref()))
 }
 
 /// The rows of a fabric's partitions. Without any, all ports are full members of the default partition.

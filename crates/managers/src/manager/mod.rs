@@ -120,7 +120,7 @@ pub trait Manager: Manned {
     /// The attachment is gone.
     fn detached(&mut self) {}
     /// The machine's input for news; `None` when it need not know.
-    fn input(news: News) -> Option<<Self::Machine as Machine>::Input>;
+    fn input(&mut self, news: News) -> Option<<Self::Machine as Machine>::Input>;
     /// Carries out a request of those that it takes ([`Manned::takes`]) and answers now or later.
     /// Returns the machine's input for it.
     fn order(&mut self, request: Request, reply: Reply) -> Option<<Self::Machine as Machine>::Input>;

@@ -200,7 +200,7 @@ impl<M: Manager> Loop<M> {
             }
             _ => {}
         }
-        if let Some(input) = M::input(news) {
+        if let Some(input) = self.manager.input(news) {
             self.manager.machine().handle_input(now, input);
         }
     }

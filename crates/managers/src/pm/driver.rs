@@ -68,7 +68,7 @@ impl Manager for Driver {
         &mut self.machine
     }
 
-    fn input(news: News) -> Option<Input> {
+    fn input(&mut self, news: News) -> Option<Input> {
         Some(match news {
             News::Attached { node_guid, port_guid, port } => Input::Attached { node_guid, port_guid, port },
             News::Detached => Input::Detached,

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use weft_bundle::folder;
 use weft_control::sm::SmStatus;
-use weft_control::{Answer, Error, EventKind, Request};
+use weft_control::{Answer, Error, ErrorCode, EventKind, PartitionsTaken, Request};
 use weft_machine::Time;
 use weft_metrics::Page;
 use weft_mgmt::Window;
@@ -23,6 +23,11 @@ use crate::sm::{SmConfig, status};
 
 /// The shortest time between two reports of progress.
 const REPORT_INTERVAL: Duration = Duration::from_millis(20);
+
+/// How long a client's order may take.
+const ORDER_PATIENCE: Duration = Duration::from_secs(30);
+/// The same of other partitions: of three sweeps one may route everything.
+const PARTITIONS_PATIENCE: Duration = Duration::from_secs(60);
 
 /// How far a sweep is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,8 +49,8 @@ impl From<Progress> for Event {
 
 /// The subnet manager with what its events change.
 pub(crate) struct Driver {
-    config: SmConfig,
-    machine: SubnetManager,
+    pub(super) config: SmConfig,
+    pub(super) machine: SubnetManager,
     history: Option<HistoryFile>,
     start: Instant,
     events: EventLog,
@@ -55,6 +60,8 @@ pub(crate) struct Driver {
     reported: Instant,
     /// What it was started for is done.
     done: bool,
+    /// Who waits until ports have their keys.
+    pub(super) wait_for_partitions: Vec<Reply>,
     /// Orders to other managers that have no outcome yet, oldest first.
     orders: VecDeque<(Guid, Instruction, Reply)>,
 }
@@ -73,7 +80,17 @@ impl Manned for Driver {
     }
 
     fn takes(request: &Request) -> bool {
-        matches!(request, Request::SmSweep | Request::SmInstruct { .. })
+        matches!(
+            request,
+            Request::SmSweep
+                | Request::SmInstruct { .. }
+                | Request::ReadPartitions
+                | Request::PlanPartitions { .. }
+        )
+    }
+
+    fn patience(request: &Request) -> Duration {
+        if matches!(request, Request::ReadPartitions) { PARTITIONS_PATIENCE } else { ORDER_PATIENCE }
     }
 }
 
@@ -92,15 +109,17 @@ impl Manager for Driver {
 
     fn detached(&mut self) {
         self.status.subnet_up = false;
+        let gone = Error::new(ErrorCode::Conflict, "the subnet manager has lost its agent");
+        self.wait_for_partitions.drain(..).for_each(|reply| drop(reply.send(Err(gone.clone()))));
     }
 
-    fn input(news: News) -> Option<Input> {
+    fn input(&mut self, news: News) -> Option<Input> {
         Some(match news {
             News::Attached { node_guid, port_guid, port } => Input::Attached { node_guid, port_guid, port },
             News::Detached => Input::Detached,
             News::Mad(mad) => Input::Receive(mad),
             News::PortChanged { up } => Input::PortChanged { up },
-            News::Hangup => Input::Resweep { heavy: true },
+            News::Hangup => return self.hangup(),
             News::Stop => return None,
         })
     }
@@ -116,6 +135,12 @@ impl Manager for Driver {
                 let guid = guid.0;
                 self.orders.push_back((guid, instruction, reply));
                 Some(Input::Instruct { guid, instruction })
+            }
+            Request::ReadPartitions => self.read_partitions(reply),
+            Request::PlanPartitions { text } => {
+                let planned = self.plan_partitions(&text);
+                let _ = reply.send(planned.map(|writes| Answer::PlanPartitions { writes }));
+                None
             }
             _ => None,
         }
@@ -182,6 +207,7 @@ impl Driver {
             progress: Progress::default(),
             reported: now,
             done: false,
+            wait_for_partitions: Vec::new(),
             orders: VecDeque::new(),
             events,
             config,
@@ -194,7 +220,7 @@ impl Driver {
         }
     }
 
-    fn tell(&mut self, event: &Event) {
+    pub(super) fn tell(&mut self, event: &Event) {
         status::take(&mut self.status, event);
         match event {
             // How far it is comes before what it is.
@@ -214,6 +240,11 @@ impl Driver {
         }
         if let Event::Instructed { guid, instruction, outcome } = event {
             self.ordered(guid.0, *instruction, *outcome);
+        }
+        if let Event::PartitionsTaken { in_charge, smps, waiting, kept } = *event {
+            let taken = Answer::ReadPartitions(PartitionsTaken { in_charge, smps, waiting, kept });
+            // Who asked may have gone.
+            self.wait_for_partitions.drain(..).for_each(|reply| drop(reply.send(Ok(taken.clone()))));
         }
         if let Event::SubnetUp(summary) | Event::SweepIncomplete(summary) = event {
             self.done |= summary.complete && self.config.once;

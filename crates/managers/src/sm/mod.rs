@@ -9,6 +9,7 @@
 mod driver;
 mod figures;
 mod history;
+mod partitions;
 mod status;
 
 use std::path::{Path, PathBuf};
@@ -25,6 +26,7 @@ use weft_bundle::config::managers::SmPart;
 use weft_bundle::failure::Failure;
 use weft_bundle::folder::bundle;
 use weft_bundle::names::SM;
+use weft_bundle::partitions::PartitionsSource;
 
 /// Files of the subnet manager, and the port where it serves metrics on loopback.
 #[derive(Clone, Debug, Default)]
@@ -54,6 +56,8 @@ pub struct SmConfig {
     pub once: bool,
     /// Options of the machine.
     pub options: Options,
+    /// Where its partitions are read from, when it begins and on SIGHUP.
+    pub partitions: Option<PartitionsSource>,
 }
 
 impl SmConfig {
@@ -61,6 +65,10 @@ impl SmConfig {
     pub fn of_bundle(start: &Start, files: SmFiles) -> anyhow::Result<Self> {
         let SmPart { seat, options } = bundle::load(&start.bundle.manager(&start.name))?;
         let own = start.run_folder(&seat.lab)?.guid2lid(&start.name);
+        let partitions = PartitionsSource::of(&start.bundle);
+        let mut options = start.keys()?.put_into(options);
+        let planned = options.routing.engine.partitions.take();
+        options.routing.engine.partitions = partitions.read()?.or(planned);
         Ok(Self {
             seat: Seat::new(seat, start, files.metrics_port)?,
             name: start.name.clone(),
@@ -68,7 +76,8 @@ impl SmConfig {
             history: files.history,
             announce: None,
             once: false,
-            options: start.keys()?.put_into(options),
+            options,
+            partitions: Some(partitions),
         })
     }
 
@@ -83,6 +92,7 @@ impl SmConfig {
             announce: Some(announce),
             once: false,
             options,
+            partitions: None,
         }
     }
 }

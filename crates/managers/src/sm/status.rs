@@ -1,15 +1,17 @@
 //! Changes of the subnet manager's status by its events.
 
 use weft_control::sm::SmStatus;
-use weft_sm::{Event, SmState, SweepKind};
+use weft_sm::{Event, Reason, SmState, SweepKind};
 
 /// Takes an event.
 pub(crate) fn take(status: &mut SmStatus, event: &Event) {
     match event {
-        Event::SweepStarted { kind: kind @ (SweepKind::Heavy | SweepKind::Repair), .. } => {
-            // A repair gives no keys.
-            if *kind == SweepKind::Heavy {
+        Event::SweepStarted { kind: kind @ (SweepKind::Heavy | SweepKind::Repair), reason } => {
+            // Another repair gives no keys.
+            if *kind == SweepKind::Heavy || *reason == Reason::Partitions {
                 status.p_keys_left_out.clear();
+                status.p_keys_waiting.clear();
+                status.p_keys_kept.clear();
             }
             status.heavy_sweeps += 1;
             status.subnet_up = false;
@@ -33,6 +35,12 @@ pub(crate) fn take(status: &mut SmStatus, event: &Event) {
         }
         Event::PartitionsLeftOut { port_guid, partitions } => {
             status.p_keys_left_out.insert(port_guid.to_string(), *partitions);
+        }
+        Event::PartitionsWait { port_guid, partitions } => {
+            status.p_keys_waiting.insert(port_guid.to_string(), *partitions);
+        }
+        Event::PartitionsKept { port_guid, is_cut_off, .. } => {
+            status.p_keys_kept.insert(port_guid.to_string(), *is_cut_off);
         }
         Event::TrapReceived { .. } => status.traps += 1,
         Event::SmState { state, .. } if *state != SmState::Master => {
@@ -76,6 +84,20 @@ mod tests {
         assert!(status.to_string().contains(line), "{status}");
         take(&mut status, &Event::SweepStarted { kind: SweepKind::Heavy, reason: weft_sm::Reason::Start });
         assert_eq!(status.p_keys_left_out.len(), 0, "the next sweep finds them again");
+    }
+
+    #[test]
+    fn ports_that_are_not_as_the_partitions_say_are_named() {
+        let mut status = SmStatus::default();
+        let port_guid = || HexGuid(Guid(0x21));
+        take(&mut status, &Event::PartitionsWait { port_guid: port_guid(), partitions: 2 });
+        take(&mut status, &Event::PartitionsKept { port_guid: port_guid(), partitions: 1, is_cut_off: true });
+        let lines = "partitions: 2 P_Keys of 0x0000000000000021 wait until places that other keys have left are free\n\
+                     partitions: 0x0000000000000021 has not acknowledged that it has left some: its switch drops its packets\n";
+        assert!(status.to_string().contains(lines), "{status}");
+        let again = Event::SweepStarted { kind: SweepKind::Repair, reason: Reason::Partitions };
+        take(&mut status, &again);
+        assert!(!status.to_string().contains("partitions:"), "{status}");
     }
 
     #[test]

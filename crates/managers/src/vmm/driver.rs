@@ -5,6 +5,7 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use weft_bundle::partitions::{PartitionsSource, by_port};
 use weft_control::vmm::VPort;
 use weft_control::{Answer, Error, ErrorCode, EventKind, Request};
 use weft_machine::{Machine as _, Time};
@@ -38,6 +39,7 @@ pub(crate) struct Driver {
     replies: BTreeMap<RequestId, Reply>,
     next_id: u64,
     requests_refused: u64,
+    partitions: PartitionsSource,
     stopped: Option<String>,
 }
 
@@ -48,6 +50,7 @@ impl Driver {
         agents: Agents,
         events: EventLog,
         names: BTreeMap<Guid, String>,
+        partitions: PartitionsSource,
     ) -> Self {
         Self {
             station,
@@ -58,6 +61,7 @@ impl Driver {
             replies: BTreeMap::new(),
             next_id: 0,
             requests_refused: 0,
+            partitions,
             stopped: None,
         }
     }
@@ -84,6 +88,13 @@ impl Driver {
                 self.events.publish(EventKind::Vm(Event::HostAway { host, reason }));
             }
         }
+    }
+
+    /// The partitions as their file has them now.
+    fn read_partitions(&self) -> Result<Option<Input>, Error> {
+        let read =
+            self.partitions.read().map_err(|error| Error::new(ErrorCode::Failed, format!("{error:#}")))?;
+        Ok(read.map(|partitions| Input::Vm(weft_vm::Input::Partitions(by_port(&partitions)))))
     }
 
     /// Writes what waits for the disk; whether there was something.
@@ -130,6 +141,7 @@ impl Manned for Driver {
                 | Request::VmMigrate(_)
                 | Request::VmPlan(_)
                 | Request::VmForget { .. }
+                | Request::ReadPartitions
         )
     }
 
@@ -146,13 +158,19 @@ impl Manager for Driver {
         &mut self.station
     }
 
-    fn input(news: News) -> Option<Input> {
+    fn input(&mut self, news: News) -> Option<Input> {
         Some(match news {
             News::Attached { port, .. } => Input::Attached(port),
             News::Detached => Input::Detached,
             News::Mad(mad) => Input::Mad(mad),
             News::PortChanged { .. } => Input::PortChanged,
-            News::Hangup | News::Stop => return None,
+            News::Hangup => {
+                return self.read_partitions().unwrap_or_else(|error| {
+                    tracing::error!("the partitions stay as they are: {error}");
+                    None
+                });
+            }
+            News::Stop => return None,
         })
     }
 
@@ -167,6 +185,12 @@ impl Manager for Driver {
     }
 
     fn order(&mut self, request: Request, reply: Reply) -> Option<Input> {
+        if let Request::ReadPartitions = request {
+            let read = self.read_partitions();
+            // The client may have gone.
+            let _ = reply.send(read.as_ref().map(|_| Answer::Done).map_err(Clone::clone));
+            return read.ok().flatten();
+        }
         let request = match translate::request(request) {
             Some(Ok(request)) => request,
             refused => {

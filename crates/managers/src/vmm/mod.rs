@@ -21,6 +21,7 @@ use std::collections::BTreeMap;
 use anyhow::Context as _;
 use weft_bundle::config::managers::{QuicPart, RemoteAgent, VmmPart};
 use weft_bundle::folder::{LabFolder, bundle};
+use weft_bundle::partitions::{PartitionsSource, by_port};
 use weft_bundle::topology_file;
 use weft_control::process::ProcessKind;
 use weft_link::Peer;
@@ -48,6 +49,8 @@ fn remote(agent: &RemoteAgent) -> Remote {
 pub fn run(start: &Start, metrics_port: Option<u16>, die_after: Option<String>) -> anyhow::Result<()> {
     let (bundle, name) = (&start.bundle, &start.name);
     let VmmPart { seat, scheme, hosts, partitions, polls, agents } = bundle::load(&bundle.manager(name))?;
+    let source = PartitionsSource::of(bundle);
+    let partitions = source.read()?.map(|partitions| by_port(&partitions)).or(partitions);
     let folder = start.run_folder(&seat.lab)?;
     let mut seat = Seat::new(seat, start, metrics_port)?;
     if !agents.is_empty() && seat.post.papers.is_none() {
@@ -88,6 +91,6 @@ pub fn run(start: &Start, metrics_port: Option<u16>, die_after: Option<String>) 
     let station = Station::new(manager, sa, places);
     let names = fabric.iter().map(|(index, node)| (node.guid, fabric.label(index)));
     let names: BTreeMap<Guid, String> = names.collect();
-    let driver = driver::Driver::new(station, journal, agents, process.events(), names);
+    let driver = driver::Driver::new(station, journal, agents, process.events(), names, source);
     process.run(driver)
 }

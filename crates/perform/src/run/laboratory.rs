@@ -40,7 +40,7 @@ pub(super) fn in_laboratory(
         adapters,
         empty_slots: is_dynamic,
         sa_key: sm.keys.sa_key,
-        sm: Some(WantedSm { at: plan.sm_at, options: sm }),
+        sm: Some(WantedSm { at: plan.sm_at, options: sm, partitions: None }),
         pms: plan.pm.clone().map(|options| WantedPm { at: plan.pm_at, options }).into_iter().collect(),
         vmms: plan.vms.iter().map(|vms| vms.vmm_at).collect(),
         device: plan.device.clone(),

@@ -1,6 +1,6 @@
 //! The P_Keys that every port has, and those that two ports have in common (IBA 10.9).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use weft_routing::{DEFAULT_PKEY, Partitions};
 use weft_wire::{Guid, PKey};
@@ -52,11 +52,18 @@ impl Keys {
         self.of(from).iter().copied().find(fits)
     }
 
-    /// The table of a port that has room for this many keys: the default partition's first.
-    pub(crate) fn table(&self, guid: Guid, room: usize) -> Vec<PKey> {
-        let keys = self.of(guid);
-        let default = keys.last().into_iter().chain(keys.split_last().map_or(&[][..], |(_, rest)| rest));
-        default.copied().take(room).collect()
+    /// What ports have in both: whoever leaves a partition, or becomes a limited member, is that already, and no one has joined.
+    pub(crate) fn meet(&self, after: &Self) -> Self {
+        let in_both = |guid: Guid| {
+            let theirs = after.of(guid);
+            let both = self.of(guid).iter().filter_map(|key| {
+                let there = theirs.binary_search_by_key(&key.partition(), |other| other.partition()).ok()?;
+                Some(PKey::new(key.partition(), key.is_full() && theirs[there].is_full()))
+            });
+            (guid, both.collect())
+        };
+        let guids: BTreeSet<Guid> = self.by_guid.keys().chain(after.by_guid.keys()).copied().collect();
+        Self { by_guid: guids.into_iter().map(in_both).collect(), others: self.others.clone() }
     }
 }
 
@@ -80,15 +87,22 @@ mod tests {
     }
 
     #[test]
-    fn the_default_partition_comes_first_and_all_are_in_it() {
+    fn all_are_in_the_default_partition() {
         let keys = keys();
-        let table = |guid, room| keys.table(Guid(guid), room).iter().map(|key| key.0).collect::<Vec<_>>();
-        assert_eq!(table(1, 9), [0x7fff, 0x8002]);
-        assert_eq!(table(2, 9), [0x7fff, 1, 2]);
-        assert_eq!(table(2, 2), [0x7fff, 1]);
-        assert_eq!(table(3, 9), [0xffff]);
-        assert_eq!((table(4, 9), table(77, 9)), (vec![0x7fff, 1], vec![0x7fff]));
-        assert_eq!(table(9, 9), [0xffff], "the manager");
+        let of = |guid| keys.of(Guid(guid)).iter().map(|key| key.0).collect::<Vec<_>>();
+        assert_eq!((of(1), of(2), of(3)), (vec![0x8002, 0x7fff], vec![1, 2, 0x7fff], vec![0xffff]));
+        assert_eq!((of(4), of(77)), (vec![1, 0x7fff], vec![0x7fff]));
+        assert_eq!(of(9), [0xffff], "the manager");
+    }
+
+    #[test]
+    fn what_two_have_in_common_is_no_more_than_either() {
+        let list = vec![partition(2, &[(1, false), (2, true), (4, true)])];
+        let after = Keys::new(&Partitions { list, ..Partitions::default() }, Guid(9));
+        let both = keys().meet(&after);
+        let of = |guid| both.of(Guid(guid)).iter().map(|key| key.0).collect::<Vec<_>>();
+        assert_eq!((of(1), of(2)), (vec![2, 0x7fff], vec![2, 0x7fff]), "the lesser membership");
+        assert_eq!((of(3), of(4), of(9)), (vec![0x7fff], vec![0x7fff], vec![0xffff]));
     }
 
     #[test]

@@ -57,6 +57,8 @@ pub(crate) struct Subnet {
     pub(crate) own: Option<PortAt>,
     /// Who has which P_Keys; `None` where no port gets any.
     pub(crate) keys: Option<Arc<Keys>>,
+    /// By switch and port, who was there last of those that do not answer now.
+    pub(crate) silent_hosts: Arc<BTreeMap<(Guid, PortNum), Guid>>,
     /// The lane that is management's alone, if one is.
     pub(crate) management: Option<u8>,
     /// Its virtualised adapters.

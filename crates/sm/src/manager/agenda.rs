@@ -18,6 +18,8 @@ pub(super) struct Agenda {
     /// Nodes that sent traps.
     look: Option<(Time, Reason, BTreeSet<u32>)>,
     light: Option<(Time, Reason)>,
+    /// When to write other P_Keys.
+    partitions: Option<Time>,
     /// When to prove what is routed.
     prove: Option<Time>,
     /// When to go on with a rebalance.
@@ -38,6 +40,7 @@ pub(super) enum Due {
     Plug,
     LateRows,
     Rebalance,
+    Partitions,
 }
 
 impl Agenda {
@@ -99,6 +102,11 @@ impl Agenda {
         self.late_rows = Some(self.late_rows.map_or(at, |before| before.min(at)));
     }
 
+    /// Other P_Keys.
+    pub(super) fn partitions(&mut self, at: Time) {
+        self.partitions = Some(self.partitions.map_or(at, |before| before.min(at)));
+    }
+
     /// Whether a heavy sweep is due.
     pub(super) fn is_heavy_due(&self, now: Time) -> bool {
         self.heavy.is_some_and(|(at, _)| at <= now) || !self.owed.is_empty()
@@ -133,6 +141,9 @@ impl Agenda {
         if self.late_rows.take_if(|at| *at <= now).is_some() {
             return Some(Due::LateRows);
         }
+        if self.partitions.take_if(|at| *at <= now).is_some() {
+            return Some(Due::Partitions);
+        }
         // What is to be repaired has to be proved before.
         if self.prove.take_if(|at| *at <= now).is_some() {
             return Some(Due::Prove);
@@ -159,6 +170,7 @@ impl Agenda {
             Timer::new(owed, SmTimer::HeavySweep),
             Timer::new(self.plug, SmTimer::Plug),
             Timer::new(self.late_rows, SmTimer::LateRows),
+            Timer::new(self.partitions, SmTimer::Partitions),
             Timer::new(self.prove, SmTimer::Proof),
             Timer::new(self.look.as_ref().map(|(at, ..)| *at), SmTimer::Look),
             Timer::new(self.rebalance, SmTimer::Rebalance),
@@ -197,11 +209,12 @@ mod tests {
     #[test]
     fn the_next_timer_matches_the_next_due_task() {
         type Plan = fn(&mut Agenda, Time);
-        let plans: [(Plan, SmTimer, Due); 8] = [
+        let plans: [(Plan, SmTimer, Due); 9] = [
             (|agenda, at| agenda.heavy(at, COMMAND), SmTimer::HeavySweep, Due::Heavy(COMMAND)),
             (|agenda, _| agenda.owe(COMMAND), SmTimer::HeavySweep, Due::Heavy(COMMAND)),
             (Agenda::plug, SmTimer::Plug, Due::Plug),
             (Agenda::late_rows, SmTimer::LateRows, Due::LateRows),
+            (Agenda::partitions, SmTimer::Partitions, Due::Partitions),
             (Agenda::prove, SmTimer::Proof, Due::Prove),
             (
                 |agenda, at| agenda.look(at, COMMAND, 3),

@@ -1,13 +1,12 @@
 //! The manager's knowledge between sweeps: the subnet as the last one left it, and what its devices hold.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use weft_wire::{Guid, NodeType, VirtualLane};
 
 use super::SubnetManager;
-use crate::knowledge::{Keys, Memory, PortAt, Routed, Subnet};
-use crate::sweep::{Cabling, History, Past, left_over, management_lane};
+use crate::knowledge::{Memory, PortAt, Routed, Subnet};
+use crate::sweep::{Cabling, History, Past, management_lane};
 use crate::{Event, Options};
 
 /// What is known of the subnet.
@@ -23,8 +22,6 @@ pub(super) struct Known {
     pub(super) memory: Memory,
     /// The nodes of the last sweep.
     nodes: BTreeMap<Guid, (NodeType, String)>,
-    /// The P_Keys of every port; `None` where no port gets any.
-    pub(super) keys: Option<Arc<Keys>>,
     /// The lane that is management's alone, as it was said last.
     management: Option<Option<VirtualLane>>,
     /// What tables were computed from.
@@ -99,17 +96,6 @@ impl Known {
     /// The routing in force, where no step has the subnet.
     pub(super) fn routed(&self) -> &Routed {
         self.subnet.as_ref().map_or(&self.routed, |subnet| &subnet.routed)
-    }
-
-    /// Gives a subnet its P_Keys, and says which ports have no room for all of theirs.
-    pub(super) fn give_keys(&self, subnet: &mut Subnet) -> Vec<Event> {
-        subnet.keys = self.keys.clone();
-        let left_out = subnet.end_ports().filter_map(|(at, _)| {
-            let partitions = left_over(subnet, at) as u32;
-            let port_guid = subnet.end_guid(at);
-            (partitions > 0).then_some(Event::PartitionsLeftOut { port_guid: port_guid.into(), partitions })
-        });
-        left_out.collect()
     }
 
     /// Finds the lane that is management's alone, and says which it is if that is news.

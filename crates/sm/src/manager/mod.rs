@@ -17,16 +17,16 @@ mod succession;
 mod sweep;
 mod tally;
 mod task;
+mod tenants;
 mod traps;
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 use weft_machine::{Machine, Time, Timer};
 use weft_wire::{AddressedMad, AttributeId, Guid, Method, MgmtClass, Notice, PathRecord, trap};
 
 use crate::election::{Election, Signal, State};
-use crate::knowledge::{Keys, PortAt, Routed, Subnet};
+use crate::knowledge::{PortAt, Routed, Subnet};
 use crate::moves::Desk;
 use crate::requests::Requests;
 use crate::sa::Administrator;
@@ -43,6 +43,8 @@ use succession::Succession;
 use sweep::Sweep;
 use tally::Tally;
 use task::Task;
+pub use tenants::PlannedKeys;
+use tenants::Tenants;
 use traps::TrapLog;
 
 /// How long a light sweep waits where someone is away.
@@ -83,6 +85,7 @@ pub struct SubnetManager {
     desk: Desk,
     /// Machines' rows that are to become fresh again.
     rebalancing: Rebalancing,
+    tenants: Tenants,
     tally: Tally,
     outputs: VecDeque<Output>,
     now: Time,
@@ -106,6 +109,7 @@ impl SubnetManager {
             sa: Administrator::new(&options),
             desk: Desk::default(),
             rebalancing: Rebalancing::default(),
+            tenants: Tenants::default(),
             tally: Tally::default(),
             outputs: VecDeque::new(),
             now: Time::ZERO,
@@ -206,6 +210,7 @@ impl SubnetManager {
         }
         let task = std::mem::replace(&mut self.task, Task::Idle);
         self.known.give_up(task.into_subnet());
+        self.tenants.forget();
     }
 
     /// Goes on until nothing can be done before the next input or deadline.
@@ -291,6 +296,7 @@ impl SubnetManager {
                 self.rebalance(now);
             }
             Due::Rebalance => self.rebalance(now),
+            Due::Partitions => self.start_partitions(now),
             Due::Plug => self.start_plug(now),
             Due::LateRows => self.start_late_rows(now),
         }
@@ -400,29 +406,11 @@ impl SubnetManager {
         }
     }
 
-    /// The own port's link came up or went down.
-    fn port_changed(&mut self, now: Time, up: bool) {
-        // One that polls finds out by itself.
-        if self.task.is_detached() || matches!(self.election.state, State::Standby | State::NotActive) {
-            return;
-        }
-        if !up {
-            // Whatever is under way leads nowhere any more.
-            self.give_up(now);
-            self.agenda.clear();
-        }
-        // A sweep that has yet to look at the own port will see it.
-        if !matches!(&self.task, Task::Discover(discover) if discover.own_port_info().is_none()) {
-            self.agenda.heavy(now, Reason::OwnPort);
-        }
-    }
-
     fn attach(&mut self, now: Time, own: Attachment) {
         self.detach(now);
         self.own_port.at = Some(own);
         self.election.reset(now, Some(own.guid));
-        let partitions = self.options.routing.engine.partitions.as_ref();
-        self.known.keys = partitions.map(|partitions| Arc::new(Keys::new(partitions, own.guid)));
+        self.tenants.attach(self.options.routing.engine.partitions.as_ref(), own.guid);
         self.task = Task::Idle;
         // A manager that was here before may have left SMPs on the wire.
         self.requests.unconfirmed.note_everything(now);
@@ -437,6 +425,7 @@ impl SubnetManager {
         self.rebalancing = Rebalancing::default();
         let task = std::mem::replace(&mut self.task, Task::Detached);
         self.known.detach(task.into_subnet());
+        self.tenants.forget();
         self.known.withdraw_routing();
         self.own_port.detach();
         self.succession.arrival = None;
@@ -464,6 +453,7 @@ impl Machine for SubnetManager {
             Input::Receive(mad) => self.receive(now, &mad),
             Input::PortChanged { up } => self.port_changed(now, up),
             Input::Resweep { heavy } => self.resweep(now, heavy),
+            Input::Partitions(partitions) => self.take_partitions(now, partitions),
             Input::Instruct { guid, instruction } => self.instruct(now, guid, instruction),
         }
         self.run(now);

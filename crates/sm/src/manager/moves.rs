@@ -470,7 +470,7 @@ impl SubnetManager {
         self.say(Event::SweepStarted { kind: SweepKind::Repair, reason });
         let memory = std::mem::take(&mut self.known.memory);
         let ReadTables { subnet, held, .. } = ReadTables::new(subnet, memory, &self.options);
-        let program = Program::new(subnet, held, &self.options);
+        let program = Program::new(now, subnet, held, self.tenants.layouts(), &self.options);
         let total = program.total() as u64;
         self.turn_to(now, Task::Program(Box::new(program)));
         self.tally.progress.total = total;

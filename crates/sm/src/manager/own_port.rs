@@ -1,8 +1,12 @@
 //! The port that the manager is behind: who it is, whether it has a link, and which LID it has.
 
+use weft_machine::Time;
 use weft_wire::{Guid, Lid, PortNum};
 
-use crate::Event;
+use super::SubnetManager;
+use super::task::Task;
+use crate::election::State;
+use crate::{Event, Reason};
 
 /// Where a manager is attached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,5 +91,24 @@ mod tests {
         port.detach();
         assert_eq!((port.at, port.guid(), port.down), (None, Guid(0), false));
         assert_eq!((port.lid, port.sm_lid), (Lid(5), Lid(4)));
+    }
+}
+
+impl SubnetManager {
+    /// The own port's link came up or went down.
+    pub(super) fn port_changed(&mut self, now: Time, up: bool) {
+        // One that polls finds out by itself.
+        if self.task.is_detached() || matches!(self.election.state, State::Standby | State::NotActive) {
+            return;
+        }
+        if !up {
+            // Whatever is under way leads nowhere any more.
+            self.give_up(now);
+            self.agenda.clear();
+        }
+        // A sweep that has yet to look at the own port will see it.
+        if !matches!(&self.task, Task::Discover(discover) if discover.own_port_info().is_none()) {
+            self.agenda.heavy(now, Reason::OwnPort);
+        }
     }
 }

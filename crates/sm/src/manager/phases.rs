@@ -187,7 +187,7 @@ impl SubnetManager {
         let lane = self.known.keep_a_lane(&mut subnet, &self.options);
         self.say_all(lane);
         subnet.is_contested = self.election.has_met;
-        let left_out = self.known.give_keys(&mut subnet);
+        let left_out = self.tenants.give_keys(&mut subnet);
         self.say_all(left_out);
         self.succession.demand_registration(&mut subnet);
         let memory = std::mem::take(&mut self.known.memory);
@@ -200,6 +200,10 @@ impl SubnetManager {
 
     fn tables_read(&mut self, now: Time, read: ReadTables) {
         self.sweep.note(read.unanswered, 0);
+        self.tenants.find(now, &read.subnet, &read.held, &self.options);
+        if self.sweep.is_of_keys {
+            return self.keys_read(now, read);
+        }
         let ReadTables { mut subnet, held, .. } = read;
         self.enter(now, Some(SweepPhase::Assign));
         subnet.adapters = Adapters::find(&subnet.fabric, &self.options);
@@ -210,7 +214,7 @@ impl SubnetManager {
         self.outputs.extend(file.map(Output::Persist));
         self.enter(now, Some(SweepPhase::Route));
         self.route(&mut subnet, &held);
-        let program = Program::new(subnet, held, &self.options);
+        let program = Program::new(now, subnet, held, self.tenants.layouts(), &self.options);
         self.own_port.give_lid(program.sm_lid);
         let total = program.total() as u64;
         self.turn_to(now, Task::Program(Box::new(program)));
@@ -243,6 +247,7 @@ impl SubnetManager {
 
     fn programmed(&mut self, now: Time, program: Program) {
         self.sweep.note(program.unanswered, program.refused + program.others);
+        self.keys_written(now, &program);
         self.met_others(now, program.others);
         let Some(program) = self.repaired(now, program) else { return };
         let activate = Activate::new(program.subnet, self.own_port.sm_lid, &self.options);
@@ -330,6 +335,7 @@ impl SubnetManager {
             false => self.look_at_trapped(now, &subnet),
         }
         let is_routed = subnet.routed.routing().is_some();
+        let keys = subnet.keys.clone();
         self.known.keep_subnet(subnet);
         let awaited = self.succession.awaited();
         // A sweep before the VM manager's word has nothing to give them, and holds up the moves that wait.
@@ -350,10 +356,11 @@ impl SubnetManager {
             self.plan_light(now);
         }
         self.look_again_at_managers(now);
-        if is_routed {
+        if is_routed && !self.sweep.is_of_keys {
             self.plan_proof(now);
         }
         self.say(if summary.complete { Event::SubnetUp(summary) } else { Event::SweepIncomplete(summary) });
+        self.keys_settled(now, keys.as_ref(), self.sweep.discovers);
     }
 
     fn looked(&mut self, now: Time, mut check: Check, trap: Option<Reason>) {

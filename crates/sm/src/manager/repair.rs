@@ -29,7 +29,7 @@ const PROVE_DELAY: Time = Time::from_millis(1);
 const PROVE_AFTER_MOVE: Time = Time::from_secs(1);
 
 /// What every node holds, in the order of the subnet.
-fn in_order(subnet: &Subnet, mut memory: Memory) -> Vec<Held> {
+pub(super) fn in_order(subnet: &Subnet, mut memory: Memory) -> Vec<Held> {
     subnet.nodes.iter().map(|node| memory.remove(&node.guid()).unwrap_or_default()).collect()
 }
 
@@ -99,7 +99,7 @@ impl SubnetManager {
             Program::of_blocks(subnet, held, &plan.blocks, &self.options)
         } else {
             let ReadTables { subnet, held, .. } = ReadTables::new(subnet, memory, &self.options);
-            Program::new(subnet, held, &self.options)
+            Program::new(now, subnet, held, self.tenants.layouts(), &self.options)
         };
         let total = program.total() as u64;
         self.turn_to(now, Task::Program(Box::new(program)));

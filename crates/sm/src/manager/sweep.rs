@@ -29,6 +29,8 @@ pub(super) struct Sweep {
     pub(super) touched: Option<BTreeSet<u32>>,
     /// Whether it finds out who is where. A repair takes that from what is known.
     pub(super) discovers: bool,
+    /// Whether it writes P_Keys alone.
+    pub(super) is_of_keys: bool,
 }
 
 impl Sweep {
@@ -40,6 +42,11 @@ impl Sweep {
     /// The repair of cables at these nodes.
     pub(super) fn repair(now: Time, retries: u64, touched: BTreeSet<u32>) -> Self {
         Self { touched: Some(touched), discovers: false, ..Self::begin(now, retries, false) }
+    }
+
+    /// Other P_Keys, at nodes where nothing else has changed.
+    pub(super) fn of_keys(now: Time, retries: u64) -> Self {
+        Self { is_of_keys: true, ..Self::repair(now, retries, BTreeSet::new()) }
     }
 
     /// Ends the phase that is on and begins the next one.

@@ -110,6 +110,9 @@ options! {
         lmc: u8 = 0,
         /// Where switches look at the P_Keys of packets of their hosts, where `routing.partitions` says who has which.
         part_enforce: PartEnforce = PartEnforce::default(),
+        /// How long a place of a P_Key table that a key has left is given to no other, in milliseconds; the default is longer
+        /// than queue pairs try again: 8 times 4 s.
+        p_key_quarantine_ms: u64 = 40_000,
     }
 
     /// Data lanes of ports: their number, mapping and arbitration, and the lifetimes of packets in them.

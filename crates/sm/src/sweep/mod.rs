@@ -23,7 +23,10 @@ pub(crate) use discover::{Cabling, Discover, Settings};
 pub(crate) use functions::Functions;
 pub(crate) use history::History;
 pub(crate) use light::Check;
-pub(crate) use partitions::left_over;
+pub(crate) use partitions::{
+    changes as key_changes, enforce_otherwise, host_behind, is_end_at, left_over, ports as key_ports, room,
+    table,
+};
 pub(crate) use program::Program;
 pub(crate) use read_tables::ReadTables;
 pub(crate) use route::{Standing, adopt_late_lids, adopt_lids, give_lids, management_lane, route};

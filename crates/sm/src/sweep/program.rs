@@ -10,10 +10,13 @@
 //!
 //! After this step packets find their way by LID, so everything that follows may go by LID.
 
+mod p_keys;
+mod turns;
 mod write;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use weft_machine::Time;
 use weft_mgmt::{DirectedPath, SmpRoute};
 use weft_routing::BLOCK_ENTRIES;
 use weft_topology::NodeIndex;
@@ -21,12 +24,14 @@ use weft_wire::{
     Guid, Lid, LinearForwardingTable, Mad, PortInfo, PortNum, SlToVlTable, SwitchInfo, VirtualLane, status,
 };
 
-use super::partitions::{self, p_key_modifier};
+use super::partitions::p_key_modifier;
 use super::settings::{ALL_INPUTS, Lanes, Wanted, sl_to_vl_modifier};
-use crate::knowledge::{Held, Key, PortAt, Subnet};
+use crate::knowledge::{Held, Key, Layouts, PortAt, Subnet};
 use crate::requests::{Ask, Step};
 use crate::requests::{Guard, Seen, SmpRequest};
 use crate::{Event, Options};
+use p_keys::KeyWrites;
+use turns::Turns;
 use write::{EVERYWHERE, Write};
 
 /// Tables being written.
@@ -48,6 +53,8 @@ pub(crate) struct Program {
     /// Looks before P_Keys are written, and those that may be, by their places in the plan.
     guard: Guard,
     cleared: Vec<u32>,
+    keys: KeyWrites,
+    turns: Turns,
     pub(crate) unanswered: u32,
     /// Errors in answers.
     pub(crate) refused: u32,
@@ -58,14 +65,21 @@ pub(crate) struct Program {
 
 impl Program {
     /// Everything that differs.
-    pub(crate) fn new(subnet: Subnet, held: Vec<Held>, options: &Options) -> Self {
+    pub(crate) fn new(
+        now: Time,
+        subnet: Subnet,
+        held: Vec<Held>,
+        layouts: &Layouts,
+        options: &Options,
+    ) -> Self {
         let mut program = Self::nothing(subnet, held, options);
         program.plan_ports();
-        program.plan_p_keys();
+        program.plan_p_keys(now, layouts);
         program.plan_forwarding();
         program.plan_sl_to_vl();
         program.plan_arbitration();
         program.leave_locked();
+        program.give_turns();
         program.exceptions_from = program.plan.len();
         program.plan.append(&mut program.exceptions);
         program
@@ -117,6 +131,8 @@ impl Program {
             common_in_flight: 0,
             guard,
             cleared: Vec::new(),
+            keys: KeyWrites::default(),
+            turns: Turns::default(),
             unanswered: 0,
             refused: 0,
             others: 0,
@@ -151,20 +167,6 @@ impl Program {
         let writes: Vec<_> =
             ports.into_iter().filter(|at| wanted.port_info(*at).is_some()).map(Write::PortInfo).collect();
         self.plan.extend(writes);
-    }
-
-    fn plan_p_keys(&mut self) {
-        for at in self.subnet.all_ports() {
-            let Some(held) = self.held.get_mut(at.node as usize).and_then(|h| h.port_mut(at.port)) else {
-                continue;
-            };
-            for (block, bytes) in partitions::blocks(&self.subnet, at, &self.options) {
-                if held.p_keys(block) != Some(&bytes) {
-                    held.set_p_keys(block, Some(&bytes));
-                    self.plan.push(Write::PKeys { at, block });
-                }
-            }
-        }
     }
 
     fn plan_forwarding(&mut self) {
@@ -295,9 +297,9 @@ impl Program {
                 let table = SlToVlTable { lanes: lanes.sl_to_vl() };
                 SmpRequest::set(kind, modifier, &table.encode())
             }
-            Write::PKeys { block, .. } => {
+            Write::PKeys { block, is_first, .. } => {
                 let modifier = p_key_modifier(&self.subnet, at, block);
-                SmpRequest::set(kind, modifier, held.port(at.port)?.p_keys(block)?)
+                SmpRequest::set(kind, modifier, self.p_keys(at, block, is_first)?)
             }
             Write::VlArbitration { block, .. } => {
                 SmpRequest::set(kind, modifier, held.port(at.port)?.arbitration(block)?)
@@ -315,11 +317,7 @@ impl Program {
             Write::Lft { block, .. } => held.set_lft_block(block, None),
             Write::SwitchInfo { .. } => held.top = 0,
             Write::SlToVl { .. } => held.ports.iter_mut().for_each(|port| port.sl_to_vl = None),
-            Write::PKeys { block, .. } => {
-                if let Some(port) = held.port_mut(at.port) {
-                    port.set_p_keys(block, None);
-                }
-            }
+            Write::PKeys { block, is_first, .. } => self.forget_p_keys(at, block, is_first),
             Write::VlArbitration { block, .. } => {
                 if let Some(port) = held.port_mut(at.port) {
                     port.set_arbitration(block, None);
@@ -353,7 +351,12 @@ impl Program {
         self.others += u32::from(!is_silent);
         for place in places {
             let Some(write) = self.plan.get(place as usize).copied() else { continue };
-            if is_silent { self.is_silent(write) } else { self.forget(write) }
+            if is_silent {
+                self.is_silent(write)
+            } else {
+                self.forget(write)
+            }
+            self.done(place);
         }
     }
 
@@ -398,9 +401,8 @@ impl Program {
                 }
                 true
             }
-            Write::PKeys { at, block } => {
-                let held = self.held.get(at.node as usize).and_then(|held| held.port(at.port));
-                held.and_then(|held| held.p_keys(block)) == Some(answer.smp_data())
+            Write::PKeys { at, block, is_first } => {
+                self.p_keys(at, block, is_first) == Some(answer.smp_data())
             }
             Write::VlArbitration { at, block } => {
                 // A port may hold less than it says, and gets it again at a heavy sweep only.
@@ -422,6 +424,7 @@ impl Step for Program {
                 if ask.is_some() {
                     return ask;
                 }
+                self.done(place);
             } else if let Some((key, at, request)) = self.guard.next() {
                 match self.subnet.path(at) {
                     Some(path) => return Some(Ask { key, route: SmpRoute::Directed(path), request }),
@@ -434,9 +437,8 @@ impl Step for Program {
                 }
                 let place = self.next as u32;
                 self.next += 1;
-                match self.machine(write) {
-                    Some(at) => self.guard.begin(at, place),
-                    None => self.cleared.push(place),
+                if !self.turns.waits(place) {
+                    self.begin(place, write);
                 }
             }
         }
@@ -452,6 +454,7 @@ impl Step for Program {
             let (guid, (attribute, modifier)) = (self.guid(write), write.name());
             self.events.push(Event::refused(guid, attribute, modifier, answer.status()));
         }
+        self.done(at);
     }
 
     fn written(&self, key: Key) -> Vec<(Guid, Key)> {
@@ -466,5 +469,6 @@ impl Step for Program {
         let Some(write) = self.plan.get(at as usize).copied() else { return };
         self.common_in_flight -= u32::from(write.is_common());
         self.is_silent(write);
+        self.done(at);
     }
 }

@@ -10,7 +10,7 @@ use weft_wire::{AttributeId, LinearForwardingTable, Mad, SlToVlTable, VlArbitrat
 
 use super::partitions::{self, p_key_modifier};
 use super::settings::{Lanes, sl_to_vl_modifier, vl_arbitration_modifier};
-use crate::knowledge::{Held, Key, Memory, Subnet, is_in_service};
+use crate::knowledge::{FoundPort, Held, Key, Memory, Subnet, is_in_service, own_lid};
 use crate::requests::{Ask, Step};
 use crate::requests::{Get, SmpRequest};
 use crate::{Event, Options};
@@ -53,12 +53,13 @@ impl ReadTables {
                 }
             }
         }
-        for at in subnet.all_ports().filter(|at| subnet.port(*at).is_some_and(is_in_service)) {
-            let Some(known) = held[at.node as usize].port(at.port) else { continue };
-            let blocks = partitions::blocks(&subnet, at, options).into_iter();
-            let unknown = blocks.filter(|(block, _)| known.p_keys(*block).is_none());
-            todo.extend(unknown.map(|(block, _)| Key::PKeys(at, block)));
-        }
+        todo.extend(unknown_p_keys(&subnet, &held, options));
+        Self { subnet, held, todo, unanswered: 0, events: Vec::new() }
+    }
+
+    /// Reads what is not known of P_Key tables.
+    pub(crate) fn p_keys(subnet: Subnet, held: Vec<Held>, options: &Options) -> Self {
+        let todo = unknown_p_keys(&subnet, &held, options).into();
         Self { subnet, held, todo, unanswered: 0, events: Vec::new() }
     }
 
@@ -83,6 +84,20 @@ impl ReadTables {
             .collect();
         Self { todo, ..Self::nothing(subnet) }
     }
+}
+
+/// Blocks of P_Key tables that are written and not known. A port that has a LID may have lost its link and not its keys.
+fn unknown_p_keys(subnet: &Subnet, held: &[Held], options: &Options) -> Vec<Key> {
+    let mut unknown = Vec::new();
+    for at in partitions::ports(subnet) {
+        let has_keys = |port: &FoundPort| is_in_service(port) || own_lid(port).is_some();
+        let known = held.get(at.node as usize).and_then(|held| held.port(at.port));
+        let Some(known) = known.filter(|_| subnet.port(at).is_some_and(has_keys)) else { continue };
+        let blocks = partitions::blocks(subnet, at, options);
+        unknown
+            .extend(blocks.filter(|block| known.p_keys(*block).is_none()).map(|block| Key::PKeys(at, block)));
+    }
+    unknown
 }
 
 impl Step for ReadTables {

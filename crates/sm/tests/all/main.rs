@@ -7,4 +7,5 @@ mod moves;
 mod odd_fabrics;
 mod sa;
 mod survey;
+mod tenants;
 mod transitions;

@@ -366,6 +366,7 @@ impl VmManager {
                 self.check.append(&mut self.due.take_synced(self.disk.synced));
             }
             Input::DiskFailed(words) => self.stop(format!("the journal: {}", agent::cut(&words))),
+            Input::Partitions(partitions) => self.options.partitions = Some(partitions),
             Input::Sm { number, answer } => self.sm_answered(now, number, answer),
             Input::Request { id, request } => self.enqueue(now, id, request),
         }

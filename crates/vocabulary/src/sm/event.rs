@@ -107,6 +107,38 @@ told! {
             /// How many.
             partitions: u32,
         } => ("port {port_guid} has no room for {partitions} of its partitions"),
+        /// Keys of partitions have no place in a port's table until one has rested that another key has left.
+        PartitionsWait = "partitions-wait" {
+            /// The port's GUID.
+            port_guid: HexGuid,
+            /// How many.
+            partitions: u32,
+        } => ("{} of port {port_guid} wait until places that other keys have left are free", count(*partitions, "partition")),
+        /// A port has not acknowledged that it has left partitions.
+        PartitionsKept = "partitions-kept" {
+            /// The port's GUID.
+            port_guid: HexGuid,
+            /// How many.
+            partitions: u32,
+            /// Whether its switch drops its packets of them.
+            is_cut_off: bool,
+        } => ("port {port_guid} has not acknowledged that it has left {}: {}", count(*partitions, "partition"), cut_off(*is_cut_off)),
+        /// Other partitions were taken: ports have their keys, as far as they answer.
+        PartitionsTaken = "partitions-taken" {
+            /// Whether this manager writes them, or would when it takes over.
+            in_charge: bool,
+            /// Blocks of P_Key tables that were written.
+            smps: u64,
+            /// Keys that wait until a place has rested.
+            waiting: u32,
+            /// Ports that have not acknowledged that they have left.
+            kept: u32,
+        } => ("{}", taken(*in_charge, *smps, *waiting, *kept)),
+        /// The partitions file is invalid; the partitions stay as they are.
+        PartitionsRefused = "partitions-refused" {
+            /// What is wrong with it.
+            message: String,
+        } => ("the partitions stay as they are: {}", Printable(message)),
         /// Congestion control is off here, but nodes go on with settings that somebody wrote before.
         CongestionLeft = "congestion-left" {
             /// Switches that mark packets.
@@ -405,6 +437,22 @@ impl Event {
             _ => false,
         }
     }
+}
+
+/// Whether a port that has not acknowledged is in a partition still.
+fn cut_off(is_cut_off: bool) -> &'static str {
+    if is_cut_off { "its switch drops its packets" } else { "it may be in them still" }
+}
+
+/// What a change of the partitions came to.
+fn taken(in_charge: bool, smps: u64, waiting: u32, kept: u32) -> String {
+    if !in_charge {
+        return "partitions are taken for the time when this manager is master".to_owned();
+    }
+    let blocks = format!("partitions are taken: {} of P_Keys", count_of(smps as usize, "block"));
+    let waiting = (waiting > 0).then(|| format!("{} without a place yet", count(waiting, "key")));
+    let kept = (kept > 0).then(|| format!("{} to acknowledge that they have left", count(kept, "port")));
+    [Some(blocks), waiting, kept].into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 /// What a heavy sweep came to, behind the state of the subnet.

@@ -57,6 +57,8 @@ pub enum Reason {
     Incomplete,
     /// What repairs have left burdens cables more than it has to, or does not hold.
     Unbalanced,
+    /// Partitions have changed.
+    Partitions,
 }
 
 /// What a repath or unpath notice asks of hosts.

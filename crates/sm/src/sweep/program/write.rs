@@ -10,11 +10,29 @@ use crate::sweep::settings::{ALL_INPUTS, ALL_OUTPUTS, Lanes, vl_arbitration_modi
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Write {
     PortInfo(PortAt),
-    Lft { node: u32, block: u16 },
-    SwitchInfo { node: u32, top: u16 },
-    SlToVl { at: PortAt, modifier: u32, lanes: Lanes },
-    VlArbitration { at: PortAt, block: VlBlock },
-    PKeys { at: PortAt, block: u16 },
+    Lft {
+        node: u32,
+        block: u16,
+    },
+    SwitchInfo {
+        node: u32,
+        top: u16,
+    },
+    SlToVl {
+        at: PortAt,
+        modifier: u32,
+        lanes: Lanes,
+    },
+    VlArbitration {
+        at: PortAt,
+        block: VlBlock,
+    },
+    /// `is_first`: as a table is before another block is written.
+    PKeys {
+        at: PortAt,
+        block: u16,
+        is_first: bool,
+    },
 }
 
 /// The modifier of a common SLtoVL mapping.
@@ -74,7 +92,7 @@ impl Write {
             }
             // All inputs are 0x2_0000, whose low byte is input 0.
             Self::SlToVl { at, modifier, .. } => vec![Key::SlToVl(at, (modifier >> 8) as u8)],
-            Self::PKeys { at, block } => vec![Key::PKeys(at, block)],
+            Self::PKeys { at, block, .. } => vec![Key::PKeys(at, block)],
             Self::VlArbitration { at, block } => vec![Key::VlArbitration(at, block)],
         }
     }

@@ -1,0 +1,317 @@
+//! Partitions that change while the subnet is up (IBA 10.9): which ports and blocks differ is written, and nothing else is asked.
+//!
+//! ```text
+//!  new partitions ─▶ P_Keys that differ ─▶ done
+//!
+//!  where the engine reads partitions:
+//!  new partitions ─▶ P_Keys in both (leavers are cut off) ─▶ a heavy sweep routes ─▶ P_Keys (newcomers are let in) ─▶ done
+//! ```
+//!
+//! Which ports look at P_Keys at all is written by heavy sweeps alone.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use weft_machine::Time;
+use weft_routing::Partitions;
+use weft_wire::{Guid, PKey, PortNum};
+
+use super::SubnetManager;
+use super::repair::in_order;
+use super::sweep::Sweep;
+use super::task::Task;
+use crate::knowledge::{Held, Keys, Layouts, PortAt, Subnet, is_in_service, own_lid};
+use crate::sweep::{Program, ReadTables, enforce_otherwise, host_behind, is_end_at, key_changes, left_over};
+use crate::sweep::{key_ports, room, table};
+use crate::{Event, Options, Reason, SweepKind};
+
+/// Ports whose places of keys are remembered at most, those included that are not there.
+const PORTS_MAX: usize = 0x1_0000;
+
+/// Who has which P_Keys where, and how far a change is.
+#[derive(Debug, Default)]
+pub(super) struct Tenants {
+    /// The P_Keys of every port; `None` where no port gets any.
+    keys: Option<Arc<Keys>>,
+    /// Those that ports have in the end.
+    wanted: Option<Arc<Keys>>,
+    stage: Stage,
+    layouts: Layouts,
+    /// By switch and port, the host that was found there last.
+    behind: BTreeMap<(Guid, PortNum), Guid>,
+    /// Blocks of P_Keys that the change has written.
+    smps: u64,
+    /// What the last writes have left: keys that wait, and ports that are still in.
+    waiting: u32,
+    kept: u32,
+}
+
+/// How far a change of the partitions is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Stage {
+    #[default]
+    Rest,
+    /// Leavers are cut off.
+    Cut,
+    /// A heavy sweep routes.
+    Route,
+    /// Newcomers are let in.
+    Admit,
+}
+
+/// A block of a P_Key table that a change would write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlannedKeys {
+    /// The node.
+    pub node: Guid,
+    /// Its port.
+    pub port: PortNum,
+    /// The block of 32 keys.
+    pub block: u16,
+}
+
+impl Tenants {
+    pub(super) fn attach(&mut self, partitions: Option<&Partitions>, own: Guid) {
+        self.keys = partitions.map(|partitions| Arc::new(Keys::new(partitions, own)));
+        (self.wanted, self.stage) = (self.keys.clone(), Stage::Rest);
+    }
+
+    /// Anybody may write anything from now on.
+    pub(super) fn forget(&mut self) {
+        self.layouts.clear();
+        self.behind.clear();
+        if self.stage != Stage::Rest {
+            // The next heavy sweep does all of it.
+            self.stage = Stage::Admit;
+            self.keys.clone_from(&self.wanted);
+        }
+    }
+
+    pub(super) fn layouts(&self) -> &Layouts {
+        &self.layouts
+    }
+
+    /// Gives a subnet its P_Keys, and says which ports have no room for all of theirs.
+    pub(super) fn give_keys(&mut self, subnet: &mut Subnet) -> Vec<Event> {
+        subnet.keys = self.keys.clone();
+        self.note_hosts(subnet);
+        subnet.silent_hosts = Arc::new(self.behind.clone());
+        let left_out = subnet.end_ports().filter_map(|(at, _)| {
+            let partitions = left_over(subnet, at) as u32;
+            let port_guid = subnet.end_guid(at);
+            (partitions > 0).then_some(Event::PartitionsLeftOut { port_guid: port_guid.into(), partitions })
+        });
+        left_out.collect()
+    }
+
+    /// Takes down who is behind which port; of those that are silent, who was.
+    fn note_hosts(&mut self, subnet: &Subnet) {
+        let silent: Vec<_> = subnet
+            .silent_ports()
+            .filter_map(|at| {
+                let port = (subnet.node(at.node)?.guid(), at.port);
+                Some((port, *self.behind.get(&port)?))
+            })
+            .collect();
+        let hosts = subnet.cabled_ports().filter_map(|(at, _, peer)| {
+            let is_host = !subnet.node(peer.node)?.is_switch() && subnet.node(at.node)?.is_switch();
+            is_host.then_some(((subnet.node(at.node)?.guid(), at.port), subnet.end_guid(peer)))
+        });
+        self.behind = hosts.chain(silent).collect();
+    }
+
+    /// Takes down what ports hold before anything is written.
+    pub(super) fn find(&mut self, now: Time, subnet: &Subnet, held: &[Held], options: &Options) {
+        let rested = now + quarantine(options);
+        for (at, port) in subnet.end_ports() {
+            let is_fresh = !is_in_service(port) && own_lid(port).is_none();
+            self.layouts.find(subnet.end_guid(at), is_fresh, rested);
+        }
+        self.settle(now, subnet, held, options);
+    }
+
+    /// Takes down what ports hold as far as it is known.
+    fn settle(&mut self, now: Time, subnet: &Subnet, held: &[Held], options: &Options) {
+        if self.keys.is_none() {
+            return;
+        }
+        let rested = now + quarantine(options);
+        for (at, _) in subnet.end_ports() {
+            let Some(held) = held.get(at.node as usize).and_then(|held| held.port(at.port)) else { continue };
+            let room = room(subnet, at);
+            let is_known = (0..room.div_ceil(32)).all(|block| held.p_keys(block as u16).is_some());
+            if is_known && room > 0 {
+                self.layouts.settle(now, subnet.end_guid(at), table(held, room), rested);
+            }
+        }
+        if self.layouts.len() > PORTS_MAX {
+            let present = |guid: Guid| self.behind.values().any(|behind| *behind == guid);
+            self.layouts.retain(present);
+        }
+    }
+
+    /// Ports that have not acknowledged that they are in a partition no more: how many partitions, and whether their switches
+    /// keep them out.
+    fn kept(&self, subnet: &Subnet, held: &[Held]) -> Vec<(Guid, u32, bool)> {
+        let Some(keys) = &self.keys else { return Vec::new() };
+        let tables: BTreeMap<Guid, &[PKey]> = self.layouts.tables().collect();
+        let mut kept = Vec::new();
+        for at in key_ports(subnet).into_iter().filter(|at| !is_end_at(subnet, *at)) {
+            let Some(guid) = host_behind(subnet, at) else { continue };
+            let wanted = keys.of(guid);
+            let is_wanted = |key: &PKey| wanted.iter().any(|other| other.partition() == key.partition());
+            let table_of_host = tables.get(&guid).copied().unwrap_or_default();
+            let count = table_of_host.iter().filter(|key| key.partition() != 0 && !is_wanted(key)).count();
+            if count == 0 {
+                continue;
+            }
+            let info = subnet.port(at).and_then(|port| port.info);
+            let looks = info.is_some_and(|info| info.partition_enforcement_inbound);
+            let filter = held.get(at.node as usize).and_then(|held| held.port(at.port));
+            let filter = filter.map(|held| table(held, room(subnet, at))).unwrap_or_default();
+            let lets_in = |key: &PKey| key.partition() != 0 && !is_wanted(key);
+            kept.push((guid, count as u32, looks && !filter.is_empty() && !filter.iter().any(lets_in)));
+        }
+        kept
+    }
+}
+
+fn quarantine(options: &Options) -> Time {
+    Time::from_millis(options.routing.p_key_quarantine_ms)
+}
+
+impl SubnetManager {
+    /// There are other partitions from now on.
+    pub(super) fn take_partitions(&mut self, now: Time, partitions: Partitions) {
+        let before = self.options.routing.engine.partitions.replace(partitions);
+        let after = self.options.routing.engine.partitions.as_ref();
+        let Some(own) = self.own_port.at else { return self.partitions_taken() };
+        let wanted = after.map(|after| Arc::new(Keys::new(after, own.guid)));
+        let reads = self.options.routing.chain.engines().any(|engine| engine.options.contains(&"partitions"));
+        let is_rerouted = reads && before.as_ref() != after;
+        let is_same = wanted == self.tenants.wanted && !is_rerouted;
+        if is_same {
+            // A change that is under way says so when it is done.
+            if self.tenants.stage == Stage::Rest {
+                self.partitions_taken();
+            }
+            return;
+        }
+        self.tenants.wanted.clone_from(&wanted);
+        if !self.election.state.is_in_charge() {
+            (self.tenants.keys, self.tenants.stage) = (wanted, Stage::Rest);
+            return self.partitions_taken();
+        }
+        let both = self.tenants.keys.as_ref().zip(wanted.as_ref()).filter(|_| is_rerouted);
+        let both = both.map(|(before, after)| Arc::new(before.meet(after)));
+        self.tenants.stage = if is_rerouted { Stage::Cut } else { Stage::Admit };
+        self.tenants.keys = if is_rerouted { both.or_else(|| self.tenants.keys.clone()) } else { wanted };
+        self.agenda.partitions(now);
+    }
+
+    /// Says what a change has come to.
+    fn partitions_taken(&mut self) {
+        let in_charge = self.election.state.is_in_charge();
+        let Tenants { smps, waiting, kept, .. } = self.tenants;
+        self.tenants.smps = 0;
+        self.say(Event::PartitionsTaken { in_charge, smps, waiting, kept });
+    }
+
+    /// Writes the P_Keys that differ into the subnet as it is known.
+    pub(super) fn start_partitions(&mut self, now: Time) {
+        let may = self.known.is_up && !self.own_port.down && self.election.state.is_in_charge();
+        let subnet = if may { self.known.take_subnet() } else { None };
+        let Some(mut subnet) = subnet else { return self.agenda.heavy(now, Reason::Partitions) };
+        let left_out = self.tenants.give_keys(&mut subnet);
+        self.say_all(left_out);
+        if enforce_otherwise(&subnet, &self.options) {
+            self.known.keep_subnet(subnet);
+            return self.agenda.heavy(now, Reason::Partitions);
+        }
+        self.tally.sweeps += 1;
+        self.requests.begin_sweep();
+        self.sweep = Sweep::of_keys(now, self.requests.stats().retries);
+        self.say(Event::SweepStarted { kind: SweepKind::Repair, reason: Reason::Partitions });
+        let held = in_order(&subnet, std::mem::take(&mut self.known.memory));
+        let read = ReadTables::p_keys(subnet, held, &self.options);
+        self.turn_to(now, Task::ReadTables(Box::new(read)));
+    }
+
+    /// What ports hold is known.
+    pub(super) fn keys_read(&mut self, now: Time, read: ReadTables) {
+        let ReadTables { subnet, held, .. } = read;
+        let program = Program::of_p_keys(now, subnet, held, self.tenants.layouts(), &self.options);
+        let total = program.total() as u64;
+        self.turn_to(now, Task::Program(Box::new(program)));
+        self.tally.progress.total = total;
+    }
+
+    /// P_Keys have been written, with other tables or alone.
+    pub(super) fn keys_written(&mut self, now: Time, program: &Program) {
+        let Program { subnet, held, .. } = program;
+        if !program.plans_p_keys() {
+            return;
+        }
+        self.tenants.settle(now, subnet, held, &self.options);
+        let waiting: Vec<(PortAt, usize)> = program.waiting_keys().collect();
+        self.tenants.waiting = waiting.iter().map(|(_, count)| *count as u32).sum();
+        for (at, count) in waiting {
+            let (port_guid, partitions) = (subnet.end_guid(at).into(), count as u32);
+            self.say(Event::PartitionsWait { port_guid, partitions });
+        }
+        if let Some(at) = self.tenants.layouts.next(now).filter(|_| self.tenants.waiting > 0) {
+            self.agenda.partitions(at);
+        }
+        let kept = self.tenants.kept(subnet, held);
+        self.tenants.kept = kept.len() as u32;
+        self.say_all(kept.into_iter().map(|(guid, partitions, is_cut_off)| Event::PartitionsKept {
+            port_guid: guid.into(),
+            partitions,
+            is_cut_off,
+        }));
+    }
+
+    /// A sweep that gives keys is over: `keys` are those that it had.
+    pub(super) fn keys_settled(&mut self, now: Time, keys: Option<&Arc<Keys>>, discovered: bool) {
+        let had = keys.zip(self.tenants.keys.as_ref()).is_some_and(|(had, own)| Arc::ptr_eq(had, own));
+        if self.tenants.stage == Stage::Rest {
+            return;
+        }
+        self.tenants.smps += self.requests.counts.set_p_keys;
+        match self.tenants.stage {
+            Stage::Cut if had || self.tenants.keys.is_none() => {
+                self.tenants.stage = Stage::Route;
+                self.agenda.heavy(now, Reason::Partitions);
+            }
+            Stage::Route if discovered && !self.sweep.unrouted => {
+                self.tenants.stage = Stage::Admit;
+                self.tenants.keys.clone_from(&self.tenants.wanted);
+                self.agenda.partitions(now);
+            }
+            Stage::Admit if had => {
+                self.tenants.stage = Stage::Rest;
+                self.partitions_taken();
+            }
+            _ => {}
+        }
+    }
+
+    /// The blocks that other partitions would have this manager write first; `None` while it is busy or not in charge.
+    pub fn plan_partitions(&mut self, partitions: &Partitions) -> Option<Vec<PlannedKeys>> {
+        let own = self.own_port.at.filter(|_| self.task.is_idle() && self.election.state.is_in_charge())?;
+        let mut subnet = self.known.take_subnet()?;
+        let before = subnet.keys.replace(Arc::new(Keys::new(partitions, own.guid)));
+        let mut planned = Vec::new();
+        for at in key_ports(&subnet) {
+            let Some(node) = subnet.node(at.node).map(|node| node.guid()) else { continue };
+            let held = self.known.memory.get(&node).and_then(|held| held.port(at.port));
+            let Some(held) = held else { continue };
+            let changes = key_changes(self.now, &subnet, at, held, &self.tenants.layouts, &self.options);
+            let blocks = changes.first.into_iter().chain(changes.last);
+            planned.extend(blocks.map(|(block, _)| PlannedKeys { node, port: at.port, block }));
+        }
+        subnet.keys = before;
+        self.known.keep_subnet(subnet);
+        Some(planned)
+    }
+}
