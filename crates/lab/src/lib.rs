@@ -22,6 +22,7 @@ pub mod managers;
 pub mod orphans;
 pub mod owned;
 pub mod paints;
+pub mod partitions;
 pub mod pieces;
 pub mod process;
 pub mod progress;

@@ -20,6 +20,7 @@ pub(crate) mod identity;
 pub(crate) mod keys;
 pub(crate) mod lanes;
 pub(crate) mod managers;
+pub(crate) mod partition;
 pub(crate) mod plan;
 pub(crate) mod pm;
 pub(crate) mod process;
@@ -175,6 +176,9 @@ pub(crate) enum Verb {
     /// Create, list, move and end virtual machines in virtual functions
     #[command(subcommand)]
     Vm(vm::VmVerb),
+    /// List partitions, and change who is in them while the fabric runs
+    #[command(subcommand)]
+    Partition(partition::PartitionVerb),
     /// Start, list and stop flows between hosts and virtual machines
     #[command(subcommand)]
     Flow(flow::FlowVerb),

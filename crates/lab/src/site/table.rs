@@ -79,6 +79,7 @@ const fn row(verbs: &'static str, hosts: Standing, door: Standing) -> Row {
 const NO_IBSIM: &str = "leave out --ibsim, whose server runs where the laboratory does";
 const NO_NODES: &str =
     "nodes come and go where the laboratory's processes are started; cables can be moved from here";
+const NO_PARTITIONS: &str = "partitions are changed where the laboratory's files and its subnet managers are";
 const WHERE_IT_RUNS: &str = "run it where the process runs";
 const ON_ITS_HOST: &str = "run it where the process runs: `ssh HOST weft --lab {} …`";
 const NO_LAB: &str = "leave out --at: it works without a laboratory";
@@ -115,6 +116,7 @@ const TABLE: &[Row] = &[
     row("fault kill OPENSM, fault restart OPENSM", ACTS, OTHER_PROGRAM),
     row("fault bad-identity", BAD_IDENTITY, BAD_IDENTITY),
     row("topo add-host, topo add-switch, topo remove", not_on_hosts(NO_NODES), not_by_door(NO_NODES)),
+    row("partition", not_on_hosts(NO_PARTITIONS), not_by_door(NO_PARTITIONS)),
     row("shell --ibsim", not_on_hosts(NO_IBSIM), not_by_door(NO_IBSIM)),
     row("record, bench smp, bench move", not_on_hosts(ON_ITS_HOST), not_by_door(WHERE_IT_RUNS)),
     row("replay, metrics", ON_FOLDER, not_by_door(WHERE_IT_RUNS)),

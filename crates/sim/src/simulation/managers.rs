@@ -2,7 +2,7 @@
 
 use weft_machine::{Machine, Time};
 use weft_pm::PerformanceManager;
-use weft_routing::EngineReport;
+use weft_routing::{EngineReport, Partitions};
 use weft_sm::{Event, GuidToLid, Past, SubnetManager, Summary};
 use weft_topology::{NodeIndex, PortRef};
 use weft_vm::{HostName, Reply, Request, RequestId, VmError, VmManager};
@@ -85,6 +85,23 @@ impl Simulation {
             machine.handle_input(self.world.clock.now(), weft_sm::Input::Resweep { heavy: true });
             self.world.clock.disturb();
             self.managers.drain_sm(program, &mut self.programs, &mut self.world);
+        }
+    }
+
+    /// The operator has changed the partitions file: all subnet managers that run read it, and others when they begin.
+    pub fn set_partitions(&mut self, partitions: &Partitions) {
+        self.world.options.sm.routing.engine.partitions = Some(partitions.clone());
+        self.world.clock.disturb();
+        let programs: Vec<u32> = self.managers.sms(&self.world).collect();
+        for program in programs {
+            if self.programs.is_frozen(program) {
+                continue;
+            }
+            if let Some(machine) = &mut self.managers.sm_mut(program).machine {
+                let input = weft_sm::Input::Partitions(partitions.clone());
+                machine.handle_input(self.world.clock.now(), input);
+                self.managers.drain_sm(program, &mut self.programs, &mut self.world);
+            }
         }
     }
 

@@ -24,6 +24,7 @@ mod repair;
 mod schedules;
 mod shares;
 mod support;
+mod tenants;
 mod tools;
 mod traffic;
 mod vm_lids;

@@ -21,7 +21,7 @@ const GROUPS: [(&str, &[&str]); 8] = [
         ],
     ),
     ("Load it", &["flow", "traffic"]),
-    ("Change and break it", &["topo", "vm", "fault", "chaos"]),
+    ("Change and break it", &["topo", "vm", "partition", "fault", "chaos"]),
     ("Run programs on it", &["shell", "sysfs", "sm"]),
     ("Measure and reproduce", &["run", "bench", "study", "record", "replay"]),
     ("Without a laboratory", &["sim", "routes"]),

@@ -19,6 +19,7 @@ mod identity;
 mod k8s;
 mod links;
 mod metrics;
+mod partition;
 mod plan;
 mod ps;
 mod relay;
@@ -93,6 +94,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Verb::Chaos(args) => return chaos::run(lab, &args),
         Verb::Run(args) => return run::run(cli.lab.as_deref(), args),
         Verb::Vm(verb) => vm::run(&lab()?, &verb)?,
+        Verb::Partition(verb) => partition::run(&lab()?, &verb)?,
         Verb::Flow(verb) => flow::run(&lab()?, &verb)?,
         Verb::Traffic(verb) => flow::traffic(&lab()?, &verb)?,
         Verb::Topo(verb) => return topo::run(lab, &verb),

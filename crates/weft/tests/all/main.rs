@@ -29,6 +29,7 @@ mod input;
 mod lab;
 mod managers;
 mod names;
+mod partitions;
 mod parts;
 mod pieces;
 mod pieces_managers;

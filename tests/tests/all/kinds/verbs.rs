@@ -164,7 +164,7 @@ for = 0.5
 "#;
 
 /// Further verbs of a laboratory, which one of the kinds refuses at least.
-pub(crate) const OTHERS: [&str; 13] = [
+pub(crate) const OTHERS: [&str; 18] = [
     "ui --no-browser",
     "up {topo}",
     "down",
@@ -178,6 +178,11 @@ pub(crate) const OTHERS: [&str; 13] = [
     "topo add-host H9 --at S1:3",
     "topo add-switch S9 --ports 4",
     "topo remove H4",
+    "partition ls",
+    "partition add web",
+    "partition rm web",
+    "partition join web H4",
+    "partition leave web H4",
 ];
 
 /// Verbs on files, and those that make laboratories of their own.

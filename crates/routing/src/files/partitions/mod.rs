@@ -14,8 +14,11 @@
 //! short `full`, `limited` and `both` are known, as to OpenSM. What OpenSM would skip with a line in its log is an
 //! error here.
 
+mod edit;
 mod parse;
 mod write;
+
+pub use edit::PartitionEdit;
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,0 +1,166 @@
+//! `weft partition`: who may talk to whom in a running laboratory.
+
+use serde_json::json;
+use weft_bundle::failure::Failure;
+use weft_bundle::folder::LabFolder;
+use weft_control::{KeyBlock, PartitionsTaken};
+use weft_lab::managers::{in_charge, subnet_managers};
+use weft_lab::partitions::{Change, Heard, PartitionRow, Tenants};
+use weft_lab::view::Lab;
+use weft_topology::NodeIndex;
+use weft_wire::{PortNum, count_of};
+
+use crate::cli::partition::{ChangeArgs, PartitionLsArgs, PartitionVerb};
+use crate::output::{Table, or_dash, print, print_json, say, say_labelled};
+
+pub(super) fn run(folder: &LabFolder, verb: &PartitionVerb) -> anyhow::Result<()> {
+    let lab = Lab::load(folder)?;
+    let tenants = Tenants::of(&lab)?;
+    let (change, args, done) = match verb {
+        PartitionVerb::Ls(args) => return list(&lab, &tenants, args),
+        PartitionVerb::Add(args) => {
+            let (name, pkey) = (args.partition.name.clone(), args.partition.pkey);
+            let done = format!("{name} is added");
+            (Change::Add { name, pkey, ipoib: args.ipoib.is_some() }, args.change, done)
+        }
+        PartitionVerb::Rm(args) => {
+            (Change::Remove { name: args.name.clone() }, args.change, format!("{} is removed", args.name))
+        }
+        PartitionVerb::Join(args) => {
+            let (name, host) = (args.name.clone(), args.host.clone());
+            let done = format!("{host} is a {} member of {name}", args.membership);
+            (Change::Join { name, host, membership: args.membership }, args.change, done)
+        }
+        PartitionVerb::Leave(args) => {
+            let (name, host) = (args.name.clone(), args.host.clone());
+            let done = format!("{host} has left {name}");
+            (Change::Leave { name, host }, args.change, done)
+        }
+    };
+    if args.dry_run {
+        preview(&lab, &tenants, &change, args)
+    } else {
+        carry_out(&tenants, &change, args, &done)
+    }
+}
+
+fn list(lab: &Lab, tenants: &Tenants<'_>, args: &PartitionLsArgs) -> anyhow::Result<()> {
+    let rows = tenants.rows()?;
+    let Some(rows) = rows else {
+        if args.json {
+            return print_json(&json!([]));
+        }
+        say("there is no partitions file: all ports are full members of the default partition");
+        return Ok(());
+    };
+    if args.json {
+        let mut value = serde_json::to_value(&rows)?;
+        for row in value.as_array_mut().into_iter().flatten().filter(|_| !args.members) {
+            row.as_object_mut().and_then(|row| row.remove("members"));
+        }
+        return print_json(&value);
+    }
+    print(&table(&rows, args.members))?;
+    let managers = subnet_managers(&lab.folder, &lab.record)?;
+    let status = in_charge(&managers).and_then(|manager| manager.told.status());
+    let text = status.map(ToString::to_string).unwrap_or_default();
+    text.lines().filter_map(|line| line.strip_prefix("partitions: ")).for_each(say);
+    Ok(())
+}
+
+fn table(rows: &[PartitionRow], with_members: bool) -> String {
+    if !with_members {
+        let mut table = Table::new(&["partition", "P_Key", "full", "limited"]);
+        for row in rows {
+            table.row([row.name.clone(), row.p_key.clone(), row.full.to_string(), row.limited.to_string()]);
+        }
+        return table.to_string();
+    }
+    let mut table = Table::new(&["partition", "P_Key", "member", "membership", "GUID"]);
+    for row in rows {
+        for member in &row.members {
+            table.row([
+                row.name.clone(),
+                row.p_key.clone(),
+                or_dash(member.node.as_ref()),
+                member.membership.to_owned(),
+                member.guid.clone(),
+            ]);
+        }
+    }
+    table.to_string()
+}
+
+/// The SMPs of a change, and nothing is done.
+fn preview(lab: &Lab, tenants: &Tenants<'_>, change: &Change, args: ChangeArgs) -> anyhow::Result<()> {
+    let edited = tenants.edited(change)?;
+    let writes = tenants.preview(&edited.text)?;
+    if args.json {
+        return print_json(&json!({ "smps": writes.len(), "writes": writes }));
+    }
+    let mut text = String::new();
+    for KeyBlock { node, port, block } in &writes {
+        let index = lab.fabric.by_guid(node.0);
+        let kind = if index.is_some_and(|at| lab.fabric.node(at).is_switch()) { "switch" } else { "host" };
+        let name = index.map_or_else(|| node.to_string(), |index: NodeIndex| lab.fabric.label(index));
+        let port = if *port == PortNum::ZERO { String::new() } else { format!(" port {port}") };
+        text += &format!("Set(P_KeyTable) block {block} of {kind} {name}{port}\n");
+    }
+    text += &format!("{}; nothing is written\n", count_of(writes.len(), "SMP"));
+    print(&text)
+}
+
+fn carry_out(tenants: &Tenants<'_>, change: &Change, args: ChangeArgs, done: &str) -> anyhow::Result<()> {
+    let (edited, heard) = {
+        let _turn = tenants.lock()?;
+        let edited = tenants.edited(change)?;
+        let heard = tenants.write(&edited.text)?;
+        (edited, heard)
+    };
+    let in_charge: Vec<PartitionsTaken> =
+        heard.iter().filter_map(|heard| heard.taken).filter(|taken| taken.in_charge).collect();
+    let total = |of: fn(&PartitionsTaken) -> u64| in_charge.iter().map(of).sum::<u64>();
+    let smps = total(|taken| taken.smps);
+    let (waiting, kept) = (total(|taken| taken.waiting.into()), total(|taken| taken.kept.into()));
+    if args.json {
+        print_json(&json!({ "smps": smps, "waiting": waiting, "kept": kept, "managers": heard }))?;
+    } else {
+        let first = if edited.is_first { " (the laboratory has a partitions file now)" } else { "" };
+        let same = if edited.is_same && smps == 0 { ", as before" } else { "" };
+        print(&format!("{done}{same}: {}{first}\n", count_of(smps as usize, "SMP")))?;
+        warn(waiting, kept);
+    }
+    undone(&heard, !in_charge.is_empty())
+}
+
+fn warn(waiting: u64, kept: u64) {
+    if waiting > 0 {
+        let keys = count_of(waiting as usize, "key");
+        say_labelled("note:", "36", &format!("{keys} wait until a place in the port's table has rested"));
+    }
+    if kept > 0 {
+        let ports = count_of(kept as usize, "port");
+        say_labelled(
+            "warning:",
+            "33",
+            &format!("not acknowledged by {ports}; `weft partition ls` names them"),
+        );
+    }
+}
+
+/// Managers that have not taken the change: without one in charge nothing is written.
+fn undone(heard: &[Heard], has_master: bool) -> anyhow::Result<()> {
+    let silent: Vec<String> = heard
+        .iter()
+        .filter_map(|heard| heard.silent.as_ref().map(|why| format!("{}: {why}", heard.manager)))
+        .collect();
+    if has_master {
+        silent.iter().for_each(|silent| say_labelled("note:", "36", silent));
+        return Ok(());
+    }
+    let why =
+        if silent.is_empty() { "no subnet manager is the master".to_owned() } else { silent.join("; ") };
+    Err(Failure::new(format!("the file is changed, and no port has heard of it: {why}"))
+        .hint("a manager reads the file when it starts; `weft status` tells how they are")
+        .into())
+}
