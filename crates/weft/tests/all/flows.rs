@@ -227,7 +227,7 @@ fn every_pair_of_hosts_of_x5_has_a_flow() {
     home.weft(&["up", text(&x5)]).succeeds();
     let lost = || home.weft(&["events", "--kind", "link-down,trap-received"]).stdout;
     let before = lost();
-    // Few bytes: two processors carry no more for so many without optimisation.
+    // Few bytes: in a debug build two processors carry no more for 7832 flows.
     let little = ["--rate", "0.001", "--size", "2048"];
     home.weft(&[&["traffic", "start", "all-to-all", "--set", "pairs"][..], &little].concat()).succeeds();
     let hosts = 89;
