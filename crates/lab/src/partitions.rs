@@ -5,13 +5,13 @@
 //! ```
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use weft_bundle::failure::Failure;
 use weft_bundle::folder::{self, LabFile};
 use weft_bundle::partitions::{PartitionsSource, manager};
-use weft_control::{Answer, KeyBlock, PartitionsTaken, Request};
+use weft_control::{Answer, Error, ErrorCode, KeyBlock, PartitionsTaken, Request};
 use weft_process::lock::ProcessLock;
 use weft_process::{Client, ClientError};
 use weft_routing::files::partitions::{Membership, PartitionEdit, PartitionsFile};
@@ -24,6 +24,11 @@ use crate::view::Lab;
 
 /// Longer than a subnet manager's process waits for its machine.
 const PATIENCE: Duration = Duration::from_secs(70);
+
+/// How long a manager may sweep, or none be in charge, before that is an error.
+const SWEEP_PATIENCE: Duration = Duration::from_secs(10);
+/// From one question to the next meanwhile.
+const ASK_AGAIN: Duration = Duration::from_millis(50);
 
 /// What a file begins with that a laboratory did not have: the same as no file.
 const FIRST: &str = "Default=0x7fff, ipoib : ALL=full ;\n";
@@ -334,18 +339,29 @@ impl<'a> Tenants<'a> {
     /// # Errors
     /// When none is in charge, or one does not say.
     pub fn preview(&self, text: &str) -> anyhow::Result<Vec<KeyBlock>> {
-        let mut writes = None;
-        let mut why = None;
-        for (name, _) in self.lab.record.subnet_managers() {
-            match self.ask(&name, Request::PlanPartitions { text: text.to_owned() }) {
-                Ok(Answer::PlanPartitions { writes: more }) => {
-                    writes.get_or_insert_with(Vec::new).extend(more);
+        let until = Instant::now() + SWEEP_PATIENCE;
+        loop {
+            let (mut writes, mut why, mut is_busy) = (None, None, false);
+            for (name, _) in self.lab.record.subnet_managers() {
+                match self.asked(&name, Request::PlanPartitions { text: text.to_owned() }) {
+                    Ok(Ok(Answer::PlanPartitions { writes: more })) => {
+                        writes.get_or_insert_with(Vec::new).extend(more);
+                    }
+                    Ok(Ok(_)) => return Err(ClientError::Unexpected("plan-partitions").into()),
+                    Ok(Err(refused)) => {
+                        is_busy |= refused.code == ErrorCode::Conflict;
+                        why = Some(in_words(refused));
+                    }
+                    Err(error) => why = why.or(Some(error)),
                 }
-                Ok(_) => return Err(ClientError::Unexpected("plan-partitions").into()),
-                Err(error) => why = Some(error),
+            }
+            match writes {
+                Some(writes) => return Ok(writes),
+                // It sweeps, or one is about to be in charge.
+                None if is_busy && Instant::now() < until => std::thread::sleep(ASK_AGAIN),
+                None => return Err(why.unwrap_or_else(|| Failure::new("no subnet manager runs").into())),
             }
         }
-        writes.ok_or_else(|| why.unwrap_or_else(|| Failure::new("no subnet manager runs").into()))
     }
 
     /// Writes the file, and has every manager read it.
@@ -371,6 +387,11 @@ impl<'a> Tenants<'a> {
     }
 
     fn ask(&self, process: &str, request: Request) -> anyhow::Result<Answer> {
+        self.asked(process, request)?.map_err(in_words)
+    }
+
+    /// What a process answers, or why it refuses.
+    fn asked(&self, process: &str, request: Request) -> anyhow::Result<Result<Answer, Error>> {
         if site::pid(&self.lab.folder, process)?.is_none() {
             return Err(Failure::new(format!("{process} is not running"))
                 .hint(format!("`weft fault restart {process}` starts it, and it reads the file then"))
@@ -378,17 +399,19 @@ impl<'a> Tenants<'a> {
         }
         let mut client = Client::connect(&self.lab.folder.control(process))?;
         match client.ask(request, PATIENCE) {
-            Err(ClientError::Refused(error)) => {
-                let failure = Failure::new(error.message);
-                Err(match error.hint {
-                    Some(hint) => failure.hint(hint),
-                    None => failure,
-                }
-                .into())
-            }
-            answered => Ok(answered?),
+            Err(ClientError::Refused(error)) => Ok(Err(error)),
+            answered => Ok(Ok(answered?)),
         }
     }
+}
+
+fn in_words(refused: Error) -> anyhow::Error {
+    let failure = Failure::new(refused.message);
+    match refused.hint {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
+    .into()
 }
 
 /// A name that the file can have.

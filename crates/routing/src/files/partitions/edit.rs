@@ -295,7 +295,7 @@ groups : mgid=ff12:401b::707, sl=1
         assert!(leave(FILE, 9, 3).contains("db=0x9, defmember=full :  ;   # one line\n"));
         assert_eq!(leave(FILE, 9, 77), FILE, "it was not there");
         let back = join(&leave("a=1 : 0x1=full, 0x2=full ;\n", 1, 2), 1, 2);
-        assert_eq!(back, "a=1 : 0x1=full, 0x0000000000000002=full ;\n");
+        assert_eq!(back, "a=1 : 0x1=full, 0x0000000000000002=full  ;\n");
     }
 
     #[test]
