@@ -19,6 +19,7 @@ use weft_routing::{DEFAULT_PKEY, Partition, Partitions};
 use weft_topology::PortRef;
 use weft_wire::{Guid, PortNum};
 
+use crate::check::Ears;
 use crate::site;
 use crate::view::Lab;
 
@@ -27,8 +28,6 @@ const PATIENCE: Duration = Duration::from_secs(70);
 
 /// How long a manager may sweep, or none be in charge, before that is an error.
 const SWEEP_PATIENCE: Duration = Duration::from_secs(10);
-/// From one question to the next meanwhile.
-const ASK_AGAIN: Duration = Duration::from_millis(50);
 
 /// What a file begins with that a laboratory did not have: the same as no file.
 const FIRST: &str = "Default=0x7fff, ipoib : ALL=full ;\n";
@@ -340,6 +339,7 @@ impl<'a> Tenants<'a> {
     /// When none is in charge, or one does not say.
     pub fn preview(&self, text: &str) -> anyhow::Result<Vec<KeyBlock>> {
         let until = Instant::now() + SWEEP_PATIENCE;
+        let mut ears = Ears::of(self.lab);
         loop {
             let (mut writes, mut why, mut is_busy) = (None, None, false);
             for (name, _) in self.lab.record.subnet_managers() {
@@ -355,10 +355,11 @@ impl<'a> Tenants<'a> {
                     Err(error) => why = why.or(Some(error)),
                 }
             }
+            let left = until.saturating_duration_since(Instant::now());
             match writes {
                 Some(writes) => return Ok(writes),
                 // It sweeps, or one is about to be in charge.
-                None if is_busy && Instant::now() < until => std::thread::sleep(ASK_AGAIN),
+                None if is_busy && !left.is_zero() => ears.wait(self.lab, left)?,
                 None => return Err(why.unwrap_or_else(|| Failure::new("no subnet manager runs").into())),
             }
         }

@@ -234,10 +234,11 @@ fn is_sm(source: &str) -> bool {
 const RETRY: Duration = Duration::from_millis(200);
 
 /// Connections to the subnet managers, which tell of sweeps.
-struct Ears(Vec<Client>);
+pub(crate) struct Ears(Vec<Client>);
 
 impl Ears {
-    fn of(lab: &Lab) -> Self {
+    /// Begins to listen.
+    pub(crate) fn of(lab: &Lab) -> Self {
         let kinds = ["sweep-started", "subnet-up", "sweep-incomplete", "route-failed", "sm-state"];
         let managers = lab.record.subnet_managers();
         // A manager that does not run tells of no sweep.
@@ -245,7 +246,7 @@ impl Ears {
     }
 
     /// Waits for news, no longer than this; a manager that ends is news.
-    fn wait(&mut self, lab: &Lab, left: Duration) -> anyhow::Result<()> {
+    pub(crate) fn wait(&mut self, lab: &Lab, left: Duration) -> anyhow::Result<()> {
         if self.0.is_empty() {
             *self = Self::of(lab);
             if !self.0.is_empty() {

@@ -24,6 +24,7 @@ use weft_wire::{Guid, Lid, PortState, count_of, is_or_are};
 use crate::process::Holder;
 use crate::survey::read_tables;
 use crate::view::Lab;
+pub(crate) use due::Ears;
 use machines::Machines;
 
 pub use cuts::{Cut, if_cut};

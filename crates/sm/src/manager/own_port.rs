@@ -63,6 +63,25 @@ impl OwnPort {
     }
 }
 
+impl SubnetManager {
+    /// The own port's link came up or went down.
+    pub(super) fn port_changed(&mut self, now: Time, up: bool) {
+        // One that polls finds out by itself.
+        if self.task.is_detached() || matches!(self.election.state, State::Standby | State::NotActive) {
+            return;
+        }
+        if !up {
+            // Whatever is under way leads nowhere any more.
+            self.give_up(now);
+            self.agenda.clear();
+        }
+        // A sweep that has yet to look at the own port will see it.
+        if !matches!(&self.task, Task::Discover(discover) if discover.own_port_info().is_none()) {
+            self.agenda.heavy(now, Reason::OwnPort);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -91,24 +110,5 @@ mod tests {
         port.detach();
         assert_eq!((port.at, port.guid(), port.down), (None, Guid(0), false));
         assert_eq!((port.lid, port.sm_lid), (Lid(5), Lid(4)));
-    }
-}
-
-impl SubnetManager {
-    /// The own port's link came up or went down.
-    pub(super) fn port_changed(&mut self, now: Time, up: bool) {
-        // One that polls finds out by itself.
-        if self.task.is_detached() || matches!(self.election.state, State::Standby | State::NotActive) {
-            return;
-        }
-        if !up {
-            // Whatever is under way leads nowhere any more.
-            self.give_up(now);
-            self.agenda.clear();
-        }
-        // A sweep that has yet to look at the own port will see it.
-        if !matches!(&self.task, Task::Discover(discover) if discover.own_port_info().is_none()) {
-            self.agenda.heavy(now, Reason::OwnPort);
-        }
     }
 }

@@ -20,7 +20,7 @@ use super::SubnetManager;
 use super::repair::in_order;
 use super::sweep::Sweep;
 use super::task::Task;
-use crate::knowledge::{Held, Keys, Layouts, PortAt, Subnet, is_in_service, own_lid};
+use crate::knowledge::{FoundNode, Held, Keys, Layouts, PortAt, Subnet, is_in_service, own_lid};
 use crate::sweep::{Program, ReadTables, enforce_otherwise, host_behind, is_end_at, key_changes, left_over};
 use crate::sweep::{key_ports, room, table};
 use crate::{Event, Options, Reason, SweepKind};
@@ -303,7 +303,7 @@ impl SubnetManager {
         let before = subnet.keys.replace(Arc::new(Keys::new(partitions, own.guid)));
         let mut planned = Vec::new();
         for at in key_ports(&subnet) {
-            let Some(node) = subnet.node(at.node).map(|node| node.guid()) else { continue };
+            let Some(node) = subnet.node(at.node).map(FoundNode::guid) else { continue };
             let held = self.known.memory.get(&node).and_then(|held| held.port(at.port));
             let Some(held) = held else { continue };
             let changes = key_changes(self.now, &subnet, at, held, &self.tenants.layouts, &self.options);

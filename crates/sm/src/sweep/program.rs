@@ -352,9 +352,9 @@ impl Program {
         for place in places {
             let Some(write) = self.plan.get(place as usize).copied() else { continue };
             if is_silent {
-                self.is_silent(write)
+                self.is_silent(write);
             } else {
-                self.forget(write)
+                self.forget(write);
             }
             self.done(place);
         }
