@@ -1,7 +1,6 @@
 //! P_Keys in tables of ports: what a change of the partitions writes, and what ports have no room for.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use weft_wire::PortNum;
@@ -45,25 +44,20 @@ pub fn p_keys_missing(left_out: &BTreeMap<String, u32>) -> Option<String> {
     ))
 }
 
-/// Writes that sentence, if there is one.
-pub(crate) fn write_missing(left_out: &BTreeMap<String, u32>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    let sentence = p_keys_missing(left_out);
-    sentence.iter().try_for_each(|sentence| writeln!(f, "partitions: {sentence}"))
-}
-
-/// Writes which ports are not yet as the partitions say.
-pub(crate) fn write_changes(
+/// Which ports are not as the partitions say, or not yet: a sentence each.
+pub(crate) fn sentences(
+    left_out: &BTreeMap<String, u32>,
     waiting: &BTreeMap<String, u32>,
     kept: &BTreeMap<String, bool>,
-    f: &mut fmt::Formatter<'_>,
-) -> fmt::Result {
-    for (port, keys) in waiting {
+) -> Vec<String> {
+    let missing = p_keys_missing(left_out);
+    let waiting = waiting.iter().map(|(port, keys)| {
         let keys = weft_wire::count_of(*keys as usize, "P_Key");
-        writeln!(f, "partitions: {keys} of {port} wait until places that other keys have left are free")?;
-    }
-    for (port, is_cut_off) in kept {
+        format!("{keys} of {port} wait until places that other keys have left are free")
+    });
+    let kept = kept.iter().map(|(port, is_cut_off)| {
         let how = if *is_cut_off { "its switch drops its packets" } else { "it may be in them still" };
-        writeln!(f, "partitions: {port} has not acknowledged that it has left some: {how}")?;
-    }
-    Ok(())
+        format!("{port} has not acknowledged that it has left some: {how}")
+    });
+    missing.into_iter().chain(waiting).chain(kept).collect()
 }

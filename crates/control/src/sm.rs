@@ -73,6 +73,11 @@ pub struct SmStatus {
 }
 
 impl SmStatus {
+    /// Which ports are not as the partitions say, or not yet: a sentence each.
+    pub fn partition_sentences(&self) -> Vec<String> {
+        crate::p_keys::sentences(&self.p_keys_left_out, &self.p_keys_waiting, &self.p_keys_kept)
+    }
+
     /// Its own state among others.
     pub fn state(&self) -> Option<SmState> {
         self.managers.iter().find(|manager| manager.is_self).map(|manager| manager.state)
@@ -141,8 +146,8 @@ impl fmt::Display for SmStatus {
         if self.own_port_silent {
             writeln!(f, "own port: it answers no SMP; it may keep another M_Key, see --m-key")?;
         }
-        crate::p_keys::write_missing(&self.p_keys_left_out, f)?;
-        crate::p_keys::write_changes(&self.p_keys_waiting, &self.p_keys_kept, f)?;
+        let sentences = self.partition_sentences();
+        sentences.iter().try_for_each(|sentence| writeln!(f, "partitions: {sentence}"))?;
         for (port, description) in &self.locked {
             writeln!(f, "keeps another M_Key: {description} ({port})")?;
         }

@@ -127,7 +127,7 @@ impl Manager for Driver {
     fn order(&mut self, request: Request, reply: Reply) -> Option<Input> {
         match request {
             Request::SmSweep => {
-                // Who asked may have gone.
+                // The client may have gone.
                 let _ = reply.send(Ok(Answer::Done));
                 Some(Input::Resweep { heavy: true })
             }
@@ -243,7 +243,7 @@ impl Driver {
         }
         if let Event::PartitionsTaken { in_charge, smps, waiting, kept } = *event {
             let taken = Answer::ReadPartitions(PartitionsTaken { in_charge, smps, waiting, kept });
-            // Who asked may have gone.
+            // The client may have gone.
             self.wait_for_partitions.drain(..).for_each(|reply| drop(reply.send(Ok(taken.clone()))));
         }
         if let Event::SubnetUp(summary) | Event::SweepIncomplete(summary) = event {
@@ -263,7 +263,7 @@ impl Driver {
             _ => self.orders.iter().position(is_it),
         };
         if let Some((.., reply)) = at.and_then(|at| self.orders.remove(at)) {
-            // Who asked may have gone.
+            // The client may have gone.
             let _ = reply.send(Ok(Answer::SmInstruct { outcome }));
         }
     }

@@ -37,7 +37,7 @@ impl Driver {
             Ok(None) => Error::new(ErrorCode::NotFound, "there is no partitions file"),
             Err(error) => error,
         };
-        // Who asked may have gone.
+        // The client may have gone.
         let _ = reply.send(Err(answer));
         None
     }

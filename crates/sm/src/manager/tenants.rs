@@ -7,9 +7,9 @@
 //!  new partitions ─▶ P_Keys in both (leavers are cut off) ─▶ a heavy sweep routes ─▶ P_Keys (newcomers are let in) ─▶ done
 //! ```
 //!
-//! Which ports look at P_Keys at all is written by heavy sweeps alone.
+//! Heavy sweeps alone write whether a port looks at P_Keys at all.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use weft_machine::Time;
@@ -145,8 +145,8 @@ impl Tenants {
             }
         }
         if self.layouts.len() > PORTS_MAX {
-            let present = |guid: Guid| self.behind.values().any(|behind| *behind == guid);
-            self.layouts.retain(present);
+            let present: BTreeSet<Guid> = self.behind.values().copied().collect();
+            self.layouts.retain(|guid| present.contains(&guid));
         }
     }
 
@@ -161,7 +161,8 @@ impl Tenants {
             let wanted = keys.of(guid);
             let is_wanted = |key: &PKey| wanted.iter().any(|other| other.partition() == key.partition());
             let table_of_host = tables.get(&guid).copied().unwrap_or_default();
-            let count = table_of_host.iter().filter(|key| key.partition() != 0 && !is_wanted(key)).count();
+            let is_left = |key: &&PKey| key.partition() != 0 && !is_wanted(key);
+            let count = table_of_host.iter().filter(is_left).count();
             if count == 0 {
                 continue;
             }
@@ -169,8 +170,8 @@ impl Tenants {
             let looks = info.is_some_and(|info| info.partition_enforcement_inbound);
             let filter = held.get(at.node as usize).and_then(|held| held.port(at.port));
             let filter = filter.map(|held| table(held, room(subnet, at))).unwrap_or_default();
-            let lets_in = |key: &PKey| key.partition() != 0 && !is_wanted(key);
-            kept.push((guid, count as u32, looks && !filter.is_empty() && !filter.iter().any(lets_in)));
+            let is_cut_off = looks && !filter.is_empty() && !filter.iter().any(|key| is_left(&key));
+            kept.push((guid, count as u32, is_cut_off));
         }
         kept
     }
@@ -273,10 +274,10 @@ impl SubnetManager {
 
     /// A sweep that gives keys is over: `keys` are those that it had.
     pub(super) fn keys_settled(&mut self, now: Time, keys: Option<&Arc<Keys>>, discovered: bool) {
-        let had = keys.zip(self.tenants.keys.as_ref()).is_some_and(|(had, own)| Arc::ptr_eq(had, own));
         if self.tenants.stage == Stage::Rest {
             return;
         }
+        let had = keys.zip(self.tenants.keys.as_ref()).is_some_and(|(had, own)| Arc::ptr_eq(had, own));
         self.tenants.smps += self.requests.counts.set_p_keys;
         match self.tenants.stage {
             Stage::Cut if had || self.tenants.keys.is_none() => {

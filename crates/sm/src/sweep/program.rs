@@ -78,11 +78,16 @@ impl Program {
         program.plan_forwarding();
         program.plan_sl_to_vl();
         program.plan_arbitration();
-        program.leave_locked();
-        program.give_turns();
-        program.exceptions_from = program.plan.len();
-        program.plan.append(&mut program.exceptions);
-        program
+        program.planned()
+    }
+
+    /// The same when all that differs is known: what may not be written goes, and the order is given.
+    fn planned(mut self) -> Self {
+        self.leave_locked();
+        self.give_turns();
+        self.exceptions_from = self.plan.len();
+        self.plan.append(&mut self.exceptions);
+        self
     }
 
     /// These blocks of forwarding tables, by node and number, as far as they differ.

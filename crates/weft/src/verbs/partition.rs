@@ -3,6 +3,7 @@
 use serde_json::json;
 use weft_bundle::failure::Failure;
 use weft_bundle::folder::LabFolder;
+use weft_control::sm::SmStatus;
 use weft_control::{KeyBlock, PartitionsTaken};
 use weft_lab::managers::{in_charge, subnet_managers};
 use weft_lab::partitions::{Change, Heard, PartitionRow, Tenants};
@@ -63,8 +64,8 @@ fn list(lab: &Lab, tenants: &Tenants<'_>, args: &PartitionLsArgs) -> anyhow::Res
     print(&table(&rows, args.members))?;
     let managers = subnet_managers(&lab.folder, &lab.record)?;
     let status = in_charge(&managers).and_then(|manager| manager.told.status());
-    let text = status.map(ToString::to_string).unwrap_or_default();
-    text.lines().filter_map(|line| line.strip_prefix("partitions: ")).for_each(say);
+    let sentences = status.map(SmStatus::partition_sentences).unwrap_or_default();
+    sentences.iter().for_each(|sentence| say(sentence));
     Ok(())
 }
 

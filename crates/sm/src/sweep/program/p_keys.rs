@@ -35,10 +35,7 @@ impl Program {
     ) -> Self {
         let mut program = Self::nothing(subnet, held, options);
         program.plan_p_keys(now, layouts);
-        program.leave_locked();
-        program.give_turns();
-        program.exceptions_from = program.plan.len();
-        program
+        program.planned()
     }
 
     pub(super) fn plan_p_keys(&mut self, now: Time, layouts: &Layouts) {
