@@ -33,10 +33,10 @@ use weft_wire::{
     PortFlowCtlCounters, PortInfo, PortInfoExtended, PortInfoRecord, PortNum, PortOpRcvCounters,
     PortRcvErrorDetails, PortSamplesControl, PortSamplesResult, PortSamplesResultExtended, PortState,
     PortVlOpData, PortVlOpPackets, PortVlXmitFlowCtlUpdateErrors, PortVlXmitWaitCounters,
-    PortXmitDiscardDetails, QKey, QpNum, RmppHeader, SaMad, ServiceRecord, SlToVlTable, SlToVlTableRecord,
-    SmInfo, SmInfoRecord, Smp, SwitchDetails, SwitchInfo, SwitchInfoRecord, SwitchKeyDetails,
-    SystemImageGuidDetails, TrapNumber, VendorMad, VirtualLane, VlArbitrationRecord, VlArbitrationTable,
-    VmMove, VmMoveWrite,
+    PortXmitDiscardDetails, QKey, QpNum, ReceivedData, RmppHeader, SaMad, ServiceRecord, SlToVlTable,
+    SlToVlTableRecord, SmInfo, SmInfoRecord, Smp, SwitchDetails, SwitchInfo, SwitchInfoRecord,
+    SwitchKeyDetails, SystemImageGuidDetails, TrapNumber, VendorMad, VirtualLane, VlArbitrationRecord,
+    VlArbitrationTable, VmMove, VmMoveWrite,
 };
 
 /// A fuzz target: its name, which is its corpus' folder, and what it does with an input.
@@ -91,7 +91,8 @@ pub fn decode(bytes: &[u8]) {
         PortSamplesResultExtended PortInfoExtended MlnxExtPortInfo VendorMad Lrh Bth Deth RmppHeader SaMad
         NodeRecord PortInfoRecord SwitchInfoRecord GuidInfoRecord LinkRecord SmInfoRecord
         LinearForwardingTableRecord MulticastForwardingTableRecord PKeyTableRecord SlToVlTableRecord
-        VlArbitrationRecord InformInfo InformInfoRecord ServiceRecord PathRecord VmMove VmMoveWrite);
+        VlArbitrationRecord InformInfo InformInfoRecord ServiceRecord PathRecord VmMove VmMoveWrite
+        ReceivedData);
     if let Some(bytes) = bytes.first_chunk::<64>() {
         let _ = NodeDescription::decode(bytes).to_text();
     }

@@ -203,6 +203,27 @@ static void long_answer(int sm_lid) {
     CHECK(umad_recv(port, &buffer, &length, 0) == -EAGAIN);
 }
 
+/* One open port over joins and leaves: for each line `LID INDEX`, whether an adapter answers what is sent by that place of the P_Key table. */
+static void keys(void) {
+    int port = opened(), agent = umad_register(port, 4, 1, 0, NULL), lid, index;
+    CHECK(agent >= 0);
+    for (uint32_t tid = 1; scanf("%d %d", &lid, &index) == 2; tid++) {
+        memset(&buffer, 0, sizeof buffer - sizeof buffer.data + 256);
+        uint8_t *mad = umad_get_mad(&buffer);
+        mad[0] = 1, mad[1] = 4, mad[2] = 1, mad[3] = 1, mad[17] = 1;
+        uint32_t number = htonl(tid);
+        memcpy(mad + 12, &number, 4);
+        CHECK(umad_set_addr(&buffer, lid, 1, 0, 0x80010000) == 0);
+        CHECK(umad_set_pkey(&buffer, index) == 0 && umad_get_pkey(&buffer) == index);
+        CHECK(umad_send(port, agent, &buffer, 256, 300, 1) == 0);
+        int length = 256;
+        CHECK(umad_recv(port, &buffer, &length, 20000) == agent && tid_of() == tid);
+        puts(umad_status(&buffer) ? "no" : "yes");
+        fflush(stdout);
+    }
+    CHECK(umad_close_port(port) == 0);
+}
+
 /* Parent and child share the port. */
 static void forked(void) {
     int port = opened(), agent = umad_register(port, 0x81, 1, 0, NULL);
@@ -377,6 +398,8 @@ int main(int count, char **arguments) {
         long_answer(atoi(arguments[2]));
     else if (!strcmp(mode, "traps"))
         traps(atoi(arguments[2]), strtol(arguments[3], NULL, 0));
+    else if (!strcmp(mode, "keys"))
+        keys();
     else if (!strcmp(mode, "forked"))
         forked();
     else if (!strcmp(mode, "cancelled"))

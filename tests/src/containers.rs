@@ -70,7 +70,7 @@ impl Containers {
     /// Makes it, and starts nothing.
     pub fn planned(image: &Image, name: &str, topology: &Path, options: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let port = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = crate::free_port();
         let door = format!("127.0.0.1:{port}");
         let project = format!("weft-{name}-{}", std::process::id());
         let lab = Self { folder, project, door, program: compose() };

@@ -76,7 +76,7 @@ const ROOMS: &[Room] = &[
     },
     Room {
         name: "study",
-        uses: &["wire", "topology", "picture", "routing", "experiment"],
+        uses: &["wire", "topology", "picture", "routing", "sm", "experiment"],
         pure: Some(&["serde", "serde_json", "thiserror", "rand", "rand_pcg", "rayon"]),
     },
     Room {

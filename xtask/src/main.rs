@@ -83,6 +83,7 @@ fn long(out: &str) -> Result<()> {
     };
     let parts = [
         run(&["-p", "weft", "--", "run", "experiments/", "--all", "--virtual", "--resume", "--report", out]),
+        conditions(run, out),
         run(&["-p", "weft-sim", "--example", "crossbars"]),
         nextest(
             "weft-sim",
@@ -125,6 +126,22 @@ fn long(out: &str) -> Result<()> {
     let failed: Vec<String> =
         parts.into_iter().filter_map(Result::err).map(|error| error.to_string()).collect();
     if failed.is_empty() { Ok(()) } else { bail!("{}", failed.join("\n")) }
+}
+
+/// Every experiment but those on 648 hosts, also with other buffers, packet sizes and rate scale. docs/conditions.md is such a page of the small ones.
+fn conditions(run: impl Fn(&[&str]) -> Result<()>, out: &str) -> Result<()> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(root().join("experiments")).context("cannot read experiments/")? {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        if name.ends_with(".toml") && !name.starts_with("tree-648") {
+            files.push(format!("experiments/{name}"));
+        }
+    }
+    files.sort();
+    let report = format!("{out}/conditions");
+    let head =
+        ["-p", "weft", "--", "run", "--virtual", "--conditions", "--resume", "--report", report.as_str()];
+    run(&head.into_iter().chain(files.iter().map(String::as_str)).collect::<Vec<_>>())
 }
 
 /// Experiments with moves on processes.

@@ -154,7 +154,7 @@ impl Core {
             config: device.clone(),
             incarnation: self.waking.clock.incarnation().0,
             hosts: (1..=ports).filter(|_| has_hosts).map(PortNum).collect(),
-            stack: config.part.hosts.clone(),
+            stack: config.part.hosts.clone().or_else(|| config.part.later_hosts.clone()),
         };
         let asker = Asker::Device(Box::new(Named::new(device)));
         match slot {

@@ -38,6 +38,9 @@ pub struct LabRecord {
     /// Whether the slots of virtual functions are empty at first.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub empty_slots: bool,
+    /// Whether GUIDs stay with virtual functions, so that machines are found by name.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub guids_stay: bool,
     /// Whether SMPs of programs at virtual functions are dropped.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub qp0_denied: bool,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use weft_vocabulary::routing::PlannedRoutes;
 use weft_vocabulary::tagged;
 
 use crate::agent::{AgentStatus, CaptureTotals, DeviceAccount, DeviceStatus, PortCounts, PortStatus};
@@ -59,6 +60,16 @@ tagged! {
         PlanPartitions = "plan-partitions" {
             /// The blocks, in the order in which they are written.
             writes: Vec<KeyBlock>,
+            /// What the routing would change; none where no engine reads partitions.
+            #[serde(default)]
+            routes: Option<PlannedRoutes>,
+        },
+        /// To `routing-options`.
+        RoutingOptions = "routing-options" {
+            /// Options of the engines, and the partitions as they are now: JSON text, as in a subnet manager's configuration.
+            engine: String,
+            /// Whether a data lane is management's alone where links have two.
+            management_lane: bool,
         },
         /// To `pm-status`.
         PmStatus = "pm-status" (Box<PmStatus>),

@@ -18,12 +18,20 @@ pub struct FlowEnd {
     pub at: PortEnd,
     /// The port's GUID.
     pub guid: HexGuid,
+    /// Whether a virtual machine is meant whose GUID is another when it moves: flows go to its name.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_name: bool,
 }
 
 impl FlowEnd {
     /// Whether it may move to another agent.
     pub fn is_vm(&self) -> bool {
-        self.name.starts_with("vm:")
+        self.machine().is_some()
+    }
+
+    /// The virtual machine's name, if it is one.
+    pub fn machine(&self) -> Option<&str> {
+        self.name.strip_prefix("vm:")
     }
 }
 

@@ -60,6 +60,7 @@ pub use request::{EventFilter, Request, Since};
 pub use role::Role;
 pub use utc::{Incarnation, InvalidTime, Utc};
 pub use weft_vocabulary::HexGuid;
+pub use weft_vocabulary::routing::PlannedRoutes;
 
 /// The version of the protocol. It changes when a line of this version would be misread by the version before.
 pub const VERSION: u32 = 1;

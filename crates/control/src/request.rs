@@ -79,6 +79,8 @@ tagged! {
             /// The text of a partitions file.
             text: String,
         },
+        /// Subnet manager: with which options and partitions do you route?
+        RoutingOptions = "routing-options",
         /// Performance manager: how are you?
         PmStatus = "pm-status",
         /// Performance manager: what does each port do?

@@ -56,6 +56,7 @@ impl Role {
             | Request::Vms(_)
             | Request::VmPlan(_)
             | Request::PlanPartitions { .. }
+            | Request::RoutingOptions
             | Request::LabStatus(_)
             | Request::LabFlows(_)
             | Request::Past(_) => Self::Viewer,

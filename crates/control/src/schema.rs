@@ -143,6 +143,7 @@ pub fn samples() -> Vec<Request> {
         Request::SmInstruct { guid, instruction: Instruction::Disable },
         Request::ReadPartitions,
         Request::PlanPartitions { text: "web=0x8 : 0x1=full ;\n".into() },
+        Request::RoutingOptions,
         Request::PmStatus,
         Request::PmPorts(page),
         Request::PmRefresh,
@@ -202,7 +203,8 @@ fn hub_samples(end: PortEnd, peer: PortEnd) -> Vec<Request> {
 }
 
 fn flow_order(at: PortEnd) -> FlowOrder {
-    let to = |name: &str| FlowEnd { name: name.into(), process: "a0".into(), at, guid: at.node };
+    let to =
+        |name: &str| FlowEnd { name: name.into(), process: "a0".into(), at, guid: at.node, by_name: false };
     let (from, to) = (to("host-1"), to("vm:web"));
     FlowOrder { name: Some("web".into()), set: Some("load".into()), from, to, shape: FlowShape::default() }
 }

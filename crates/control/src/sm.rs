@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use weft_wire::{Printable, count_of};
 
 pub use weft_vocabulary::sm::{
-    ElectionCounts, EngineReport, Instructed, Instruction, Limited, ManagerStatus, PhaseTime, Rebalances,
-    SmState, SmpCounts, Summary, SweepKind, SweepPhase, VmLids, WindowState,
+    ElectionCounts, EngineReport, Instructed, Instruction, Learning, Limited, ManagerStatus, PhaseTime,
+    Rebalances, Signalled, SmState, SmpCounts, Summary, SweepKind, SweepPhase, VmLids, WindowState,
 };
 
 /// How a subnet manager is.
@@ -57,6 +57,9 @@ pub struct SmStatus {
     /// LIDs of virtual functions as of the last sweep.
     #[serde(default)]
     pub vm_lids: VmLids,
+    /// What has come of reports of what hosts receive.
+    #[serde(default)]
+    pub learning: Learning,
     /// How many SMPs it may have outstanding.
     pub window: Option<WindowState>,
     /// SMPs that are under way.
@@ -64,6 +67,9 @@ pub struct SmStatus {
     pub in_flight: u32,
     /// What subnet administration did not do because of a limit.
     pub limited: Limited,
+    /// Datagrams that notify hosts of other paths.
+    #[serde(default)]
+    pub signalled: Signalled,
     /// What the last heavy sweep came to.
     pub last: Option<Summary>,
     /// How the subnet is routed.
@@ -142,6 +148,9 @@ impl fmt::Display for SmStatus {
         }
         if self.vm_lids.are_of_interest() {
             writeln!(f, "{}", self.vm_lids)?;
+        }
+        if self.learning.is_of_interest() {
+            writeln!(f, "{}", self.learning)?;
         }
         if self.own_port_silent {
             writeln!(f, "own port: it answers no SMP; it may keep another M_Key, see --m-key")?;

@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 use weft_machine::Time;
-use weft_wire::{DataRate, Guid, LinkParameters, Mtu, NodeType, VlCap};
+use weft_wire::{DataRate, Guid, LinkParameters, Mtu, NodeType, PortNum, VlCap};
 
-use crate::Crossbar;
 use crate::size::{CREDIT_MAX, blocks, packet_size_max};
+use crate::{Crossbar, LaneShare};
 
 /// One switch or HCA.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -93,11 +93,19 @@ pub struct DataPathOptions {
     /// crossbar's [`host_bus_percent`](Crossbar::host_bus_percent) says, and takes what its link brings. Whole packets
     /// count, from LRH to VCRC.
     pub host_limit_mbps: u32,
+    /// The bus of a host that the functions of its virtualised adapter share: what all of them move together at most, in each
+    /// direction, in megabits per second of fabric time; 0 sets no limit. Whole packets count. A vSwitch's alone; means
+    /// nothing without [`shaped`](Self::shaped).
+    pub host_bus_mbps: u32,
+    /// A vSwitch's port to the fabric; its other ports lead to the functions of its host. 0 in other devices.
+    pub uplink: PortNum,
     /// Depth of the buffer of each input port and lane, in packets of the largest size that the port takes; 0 is what
     /// the crossbar's [`buffer_blocks`](Crossbar::buffer_blocks) says. No deeper than [`Self::buffer_packets_max`].
     pub buffer_packets: u16,
     /// How packets get from a switch's inputs to its outputs.
     pub crossbar: Crossbar,
+    /// What becomes of the share of a switch's link that a lane does not use. Means nothing without [`shaped`](Self::shaped).
+    pub lane_share: LaneShare,
     /// Whether switches cut through: a packet may leave before its tail has come in, and passes over a cable when its
     /// first bit does. Otherwise they store and forward, and it passes when its last bit does. The same in all devices
     /// that are cabled to each other; means nothing without [`shaped`](Self::shaped).
@@ -150,8 +158,11 @@ impl Default for DataPathOptions {
             shaped: false,
             dilation: 1,
             host_limit_mbps: 0,
+            host_bus_mbps: 0,
+            uplink: PortNum::ZERO,
             buffer_packets: 0,
             crossbar: Crossbar::IS4,
+            lane_share: LaneShare::Lent,
             cut_through: false,
         }
     }

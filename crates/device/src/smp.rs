@@ -138,7 +138,10 @@ impl Device {
         match effect {
             Effect::Event(event) => self.emit(event),
             Effect::SettingsChanged(port) => self.data_settings_changed(port),
-            Effect::KeysChanged(port) => self.data.keys_changed(port),
+            Effect::KeysChanged(port) => {
+                self.data.keys_changed(port);
+                self.tell_host(port, false);
+            }
             Effect::HelloChanged(port) => self.link_parameters_changed(port),
             Effect::Reregister(port) => self.tell_host(port, true),
             Effect::Describe(description) => self.set_description(now, description),

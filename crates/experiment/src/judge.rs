@@ -40,8 +40,8 @@ pub fn judge(experiment: &Experiment, plan: &Plan, recording: &Recording) -> Ver
     let is_judged = |finding: &Finding| is_result || finding.name == ORDER;
     let findings =
         findings.map(|finding| if is_judged(&finding) { finding } else { shown(finding) }).collect();
-    let is_whole = recording.failure.is_none() && recording.ended >= plan.duration;
-    let spoilt = !is_result && is_whole && is_busy(recording);
+    let is_whole = recording.ended >= plan.duration || is_far_behind(recording);
+    let spoilt = !is_result && recording.failure.is_none() && is_whole && is_busy(recording);
     Verdict { run: recording.run.clone(), driver: recording.driver, invalid, spoilt, findings }
 }
 
@@ -53,6 +53,11 @@ fn shown(finding: Finding) -> Finding {
 /// Whether the machine let the processes of a live run wait.
 fn is_busy(recording: &Recording) -> bool {
     recording.driver == Driver::Live && recording.late.is_some_and(|late| late.p99 > Late::VALID_MAX)
+}
+
+/// Whether it was broken off for that.
+fn is_far_behind(recording: &Recording) -> bool {
+    recording.late.is_some_and(|late| late.max > Late::BEHIND_MAX)
 }
 
 /// Whether a run is one of those meant.
@@ -174,7 +179,7 @@ fn migrations(experiment: &Experiment, recording: &Recording) -> Vec<Finding> {
 fn invalid(plan: &Plan, recording: &Recording) -> Vec<String> {
     let mut reasons: Vec<String> =
         recording.failure.iter().map(|why| format!("the run failed: {why}")).collect();
-    if recording.ended < plan.duration {
+    if recording.ended < plan.duration && !is_far_behind(recording) {
         let (ended, whole) = (recording.ended.as_secs_f64(), plan.duration.as_secs_f64());
         reasons.push(format!("the run ended at {} of {}", number(ended, "s"), number(whole, "s")));
     }
@@ -213,6 +218,7 @@ impl What {
             Self::Ratio { .. } | Self::Moves { .. } | Self::Repeated { .. } | Self::Broken => "",
             Self::PredictedDeadlock { .. } => "channels",
             Self::HotSpots { .. } => "hosts",
+            Self::Signalling { .. } => "MADs",
             Self::Beff { value, .. } if value.is_latency() => "µs",
             Self::Beff { .. } => "MB/s",
         }

@@ -31,7 +31,7 @@ mod verdict;
 
 pub use driver::Driver;
 pub use faults::FaultLog;
-pub use file::{Beside, ExperimentFile, FileError, ScheduleFile};
+pub use file::{Beside, ExperimentFile, FileError, Omitted, ScheduleFile};
 pub use judge::judge;
 pub use migration::{Counted, Migrated, MigrationRecord, Outcome as MigrationOutcome};
 pub use plan::{
@@ -43,7 +43,7 @@ pub use recording::{
     Conservation, FlowSample, FlowTotal, LaneConservation, Late, Mark, MarkKind, PortSample, Recording,
     Sample,
 };
-pub use report::{FidelityRow, GainFinding, Report, Table, fidelity_table, index};
+pub use report::{ConditionRow, FidelityRow, GainFinding, Report, Table, conditions, fidelity_table, index};
 pub use result::{FlowResult, PortResult, RunResult};
 pub use shaping::{InvalidRates, Shaping};
 pub use spec::*;

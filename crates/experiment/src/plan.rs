@@ -13,10 +13,11 @@ use weft_fault::{Fault, Impaired, Nodes, Presented, Process};
 use weft_host::stack::StackOptions;
 use weft_host::traffic::{Command, FlowId, Transport, Work};
 use weft_machine::Time;
-use weft_topology::{Adapter, Fabric, NodeIndex, PortRef};
+use weft_topology::{Adapter, Fabric, Node, NodeIndex, PortRef};
 use weft_vm::{Create, HostName, Migrate, VmName};
 use weft_wire::{Guid, PortNum};
 
+use crate::spec::VM_PREFIX;
 use crate::{CongestionSpec, Span};
 
 /// Which of an experiment's runs: the choice of each axis of variants, and the seed.
@@ -118,6 +119,21 @@ impl Plan {
     /// All virtual machines.
     pub fn machines(&self) -> &[VmPlan] {
         self.vms.as_ref().map(|plan| plan.vms.as_slice()).unwrap_or_default()
+    }
+
+    /// The end of flows that has a port: a machine as `vm:NAME`, wherever it is, or a host.
+    pub fn end_with_port(&self, port: Guid) -> String {
+        if let Some(vm) = self.machines().iter().find(|vm| vm.port_guid == port) {
+            return format!("{VM_PREFIX}{}", vm.name);
+        }
+        let has_it = |node: &Node| node.external_ports().any(|(_, own)| own.guid == port);
+        let owner = self.fabric.iter().find(|(_, node)| has_it(node));
+        owner.map_or_else(|| port.to_string(), |(index, _)| self.fabric.label(index))
+    }
+
+    /// Whether a name of the file means the end that [`Self::end_with_port`] calls so.
+    pub(crate) fn is_called(&self, name: &str, end: &str) -> bool {
+        name == end || self.fabric.find(name).is_ok_and(|node| self.fabric.label(node) == end)
     }
 
     /// Describes a fault or repair: `cable A/4 - R/2 is cut`. None for commands to hosts.

@@ -19,6 +19,7 @@ use weft_machine::Time;
 use weft_routing::{
     Cycle, Expectations, LaneMap, Lids, Pair, Routing, Stream, verify_routing, verify_streams,
 };
+use weft_sm::Signalling;
 use weft_topology::{BuildError, Cable, Fabric, NodeIndex, PortRef};
 use weft_wire::{Guid, Lid, PortNum, ServiceLevel, VirtualLane};
 
@@ -238,7 +239,7 @@ impl<'a> World<'a> {
         }
         // Hosts ask again for paths to a node that has come back.
         self.cache.retain(|(_, to), known| known.taught || routed.lid_of.contains_key(to));
-        let tells = self.plan.sm.sa.repath_on_reroute && change.remembers;
+        let tells = self.plan.sm.sa.signalling != Signalling::Off && change.remembers;
         let before = if tells { self.tell(&routed) } else { None };
         self.ask(&routed, &runs);
         let cycles = |streams: &[Stream]| {
@@ -389,6 +390,8 @@ fn senders(plan: &Plan) -> Vec<Sender> {
         let from = port_guid(&plan.fabric, *host);
         let to = match &spec.to {
             Destination::One(to) => vec![*to],
+            // Where there are machines nothing is predicted.
+            Destination::Named(_) => Vec::new(),
             Destination::Mix { hot_spot, others, .. } => {
                 let all: BTreeSet<Guid> = others.iter().chain(hot_spot).copied().collect();
                 all.into_iter().filter(|to| *to != from).collect()

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use weft_fault::FaultTimes;
 use weft_host::traffic::{FlowId, FlowReport};
 use weft_machine::Time;
+use weft_sm::Signalled;
 use weft_topology::NodeIndex;
 
 use crate::{Driver, MigrationRecord, Prediction, RunId};
@@ -31,6 +32,9 @@ pub struct Recording {
     /// What became of each migration, in the order in which they were asked for.
     #[serde(default)]
     pub migrations: Vec<MigrationRecord>,
+    /// Datagrams that notified hosts of other paths while the plan's clock ran, as the subnet manager has sent and received them.
+    #[serde(default)]
+    pub signalled: Option<Signalled>,
     /// What each fault of the plan cost, in the order of their beginnings; times are on the plan's clock.
     #[serde(default)]
     pub faults: Vec<FaultTimes<String>>,
@@ -179,4 +183,11 @@ pub struct Late {
 impl Late {
     /// A run whose wake-ups were later than this at the 99th percentile is invalid.
     pub const VALID_MAX: Time = Time::from_millis(5);
+    /// A live run that is this far behind its own clock is broken off: it would take many times as long as it should.
+    pub const BEHIND_MAX: Time = Time::from_secs(15);
+
+    /// The same for a run that was so far behind.
+    pub fn behind(self, by: Time) -> Self {
+        Self { p99: self.p99.max(by), max: self.max.max(by), ..self }
+    }
 }

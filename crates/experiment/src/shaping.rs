@@ -81,8 +81,10 @@ impl Shaping {
         data.shaped = rates.shaped;
         data.dilation = rates.dilation;
         data.host_limit_mbps = rates.host_limit_mbps;
+        data.host_bus_mbps = rates.host_bus_mbps;
         data.buffer_packets = rates.buffer_packets.unwrap_or(0);
         data.crossbar = rates.crossbar;
+        data.lane_share = rates.lane_share;
         data.cut_through = rates.cut_through;
         if rates.host_limit_mbps == 0 {
             // A limit of 0 says that hosts have none, whatever the crossbar's profile says.
@@ -174,6 +176,7 @@ mod tests {
             ("lanes=1,lanes=2", "`lanes` twice"),
             ("crossbar=\"", "crossbar"),
             ("crossbar=none", "crossbar"),
+            ("lane_share=halves", "lane_share"),
             ("shaped=false", "nothing to shape"),
         ] {
             let error = Shaping::of_line(line).unwrap_err().to_string();

@@ -65,6 +65,11 @@ impl Verdict {
     pub fn failures(&self) -> impl Iterator<Item = String> + '_ {
         let failed = self.findings.iter().filter(|finding| finding.outcome == Outcome::Failed);
         let failed = failed.map(|finding| format!("{}: {}", finding.name, finding.reason));
-        self.invalid.iter().filter(|_| !self.spoilt).cloned().chain(failed)
+        self.broken().cloned().chain(failed)
+    }
+
+    /// Reasons why the run is no result, where that is not the machine's fault.
+    pub fn broken(&self) -> impl Iterator<Item = &String> {
+        self.invalid.iter().filter(|_| !self.spoilt)
     }
 }

@@ -45,6 +45,25 @@ pub fn ask_agents<'a>(
 pub fn ask_each<'a, 'r>(
     folder: &LabFolder,
     processes: impl IntoIterator<Item = (&'a str, &'r Request)>,
+    take: impl FnMut(&'a str, Answer) -> Option<Request>,
+) -> anyhow::Result<BTreeMap<&'a str, ClientError>> {
+    ask_over(folder, None, processes, take)
+}
+
+/// The same over connections that are kept, by the process's name, for whoever asks again soon.
+pub fn ask_kept<'a, 'r>(
+    folder: &LabFolder,
+    kept: &mut BTreeMap<String, Client>,
+    processes: impl IntoIterator<Item = (&'a str, &'r Request)>,
+    take: impl FnMut(&'a str, Answer) -> Option<Request>,
+) -> anyhow::Result<BTreeMap<&'a str, ClientError>> {
+    ask_over(folder, Some(kept), processes, take)
+}
+
+fn ask_over<'a, 'r>(
+    folder: &LabFolder,
+    mut kept: Option<&mut BTreeMap<String, Client>>,
+    processes: impl IntoIterator<Item = (&'a str, &'r Request)>,
     mut take: impl FnMut(&'a str, Answer) -> Option<Request>,
 ) -> anyhow::Result<BTreeMap<&'a str, ClientError>> {
     let mut waiting: VecDeque<(&str, &Request)> = processes.into_iter().collect();
@@ -54,7 +73,8 @@ pub fn ask_each<'a, 'r>(
         while asked.len() < WIDTH
             && let Some((agent, first)) = waiting.pop_front()
         {
-            let connected = Client::connect(&folder.control(agent));
+            let known = kept.as_mut().and_then(|kept| kept.remove(agent));
+            let connected = known.map_or_else(|| Client::connect(&folder.control(agent)), Ok);
             let posted = connected.and_then(|mut client| client.post(first.clone()).map(|_| client));
             match posted {
                 Ok(client) => asked.push(Asked { agent, client, until: Instant::now() + PATIENCE }),
@@ -66,13 +86,14 @@ pub fn ask_each<'a, 'r>(
         let mut fds: Vec<PollFd<'_>> =
             asked.iter().map(|asked| PollFd::new(&asked.client, PollFlags::IN)).collect();
         poll_for(&mut fds, Some(until.saturating_duration_since(Instant::now())))?;
-        asked.retain_mut(|asked| match asked.hear(&mut take) {
-            Ok(goes_on) => goes_on,
-            Err(error) => {
-                failed.insert(asked.agent, error);
-                false
+        for mut one in std::mem::take(&mut asked) {
+            match (one.hear(&mut take), &mut kept) {
+                (Ok(true), _) => asked.push(one),
+                (Ok(false), Some(kept)) => drop(kept.insert(one.agent.to_owned(), one.client)),
+                (Ok(false), None) => {}
+                (Err(error), _) => drop(failed.insert(one.agent, error)),
             }
-        });
+        }
     }
 }
 

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use weft_bundle::folder::LabFolder;
+use weft_bundle::config::managers::SmPart;
+use weft_bundle::folder::{LabFolder, bundle};
+use weft_bundle::partitions::PartitionsSource;
 use weft_bundle::record::LabRecord;
 use weft_control::agent::PortEnd;
 use weft_control::pm::{PmPort, PmStatus};
@@ -10,6 +12,7 @@ use weft_control::sm::{SmState, SmStatus};
 use weft_control::vmm::{VPort, VmmStatus};
 use weft_control::{Answer, EventFilter, NamePage, Page, Request, Since};
 use weft_process::{Client, ClientError};
+use weft_routing::EngineOptions;
 
 use crate::site;
 use crate::site::frozen::Frozen;
@@ -43,6 +46,15 @@ impl<T> Told<T> {
     }
 }
 
+/// What a subnet manager routes with.
+#[derive(Clone, Debug)]
+pub struct RoutedWith {
+    /// Options of the engines, and the partitions.
+    pub engine: EngineOptions,
+    /// Whether a data lane is management's alone where links have two.
+    pub management_lane: bool,
+}
+
 /// A subnet manager of the laboratory.
 #[derive(Clone, Debug)]
 pub struct SubnetManager {
@@ -70,6 +82,29 @@ pub fn in_charge(managers: &[SubnetManager]) -> Option<&SubnetManager> {
         manager.told.status().is_some_and(|status| status.state() == Some(SmState::Master))
     };
     managers.iter().find(is_master).or_else(|| managers.first())
+}
+
+/// The options and partitions that a subnet manager routes with: as it says itself. One that says nothing left what its configuration
+/// and the partitions file have; where these cannot be read, as behind a door, nothing is known.
+pub fn routed_with(folder: &LabFolder, name: &str) -> Option<RoutedWith> {
+    let told = ask(folder, name, Request::RoutingOptions, |answer| match answer {
+        Answer::RoutingOptions { engine, management_lane } => {
+            let engine = serde_json::from_str(&engine).ok()?;
+            Some(RoutedWith { engine, management_lane })
+        }
+        _ => None,
+    });
+    told.ok().and_then(|told| told.status().cloned()).or_else(|| configured(folder, name))
+}
+
+fn configured(folder: &LabFolder, name: &str) -> Option<RoutedWith> {
+    let bundle = folder.bundle();
+    let SmPart { options, .. } = bundle::load(&bundle.manager(name)).ok()?;
+    let mut engine = options.routing.engine;
+    if let Ok(Some(partitions)) = PartitionsSource::of(&bundle).read() {
+        engine.partitions = Some(partitions);
+    }
+    Some(RoutedWith { engine, management_lane: options.lanes.management_lane })
 }
 
 /// Asks a performance manager how it is.

@@ -11,11 +11,11 @@ use serde::Serialize;
 use weft_bundle::failure::Failure;
 use weft_bundle::folder::{self, LabFile};
 use weft_bundle::partitions::{PartitionsSource, manager};
-use weft_control::{Answer, Error, ErrorCode, KeyBlock, PartitionsTaken, Request};
+use weft_control::{Answer, Error, ErrorCode, KeyBlock, PartitionsTaken, PlannedRoutes, Request};
 use weft_process::lock::ProcessLock;
 use weft_process::{Client, ClientError};
 use weft_routing::files::partitions::{Membership, PartitionEdit, PartitionsFile};
-use weft_routing::{DEFAULT_PKEY, Partition, Partitions};
+use weft_routing::{DEFAULT_PKEY, Isolation, Partition, Partitions, Strictness};
 use weft_topology::PortRef;
 use weft_wire::{Guid, PortNum};
 
@@ -57,6 +57,13 @@ pub enum Change {
         host: String,
         /// Whom it talks to.
         membership: Membership,
+    },
+    /// A partition is to be isolated this well from now on.
+    Isolate {
+        /// The partition's name.
+        name: String,
+        /// How well.
+        isolation: Isolation,
     },
     /// A host leaves a partition.
     Leave {
@@ -104,6 +111,22 @@ pub struct Heard {
     pub silent: Option<String>,
 }
 
+/// What a change would write.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Preview {
+    /// Blocks of P_Keys.
+    pub writes: Vec<KeyBlock>,
+    /// Forwarding tables, by each manager in charge whose engine reads partitions.
+    pub routes: Vec<PlannedRoutes>,
+}
+
+impl Preview {
+    /// Why an engine would refuse to route with it, if one would.
+    pub fn refusal(&self) -> Option<&str> {
+        self.routes.iter().find_map(|routes| routes.refused.as_deref())
+    }
+}
+
 /// The partitions of a laboratory, with their file.
 pub struct Tenants<'a> {
     lab: &'a Lab,
@@ -118,6 +141,8 @@ pub struct Edited {
     pub is_first: bool,
     /// Whether it says what the one before says.
     pub is_same: bool,
+    /// Whether an engine is to refuse where a policy cannot be met.
+    pub is_strict: bool,
 }
 
 impl<'a> Tenants<'a> {
@@ -202,11 +227,16 @@ impl<'a> Tenants<'a> {
                 let join = |port| PartitionEdit::Join { pkey, port, membership };
                 self.edit_ports(text.clone(), host, join)?
             }
+            Change::Isolate { name, isolation } => {
+                let (pkey, isolation) = (self.pkey(&file, name)?, *isolation);
+                file.edited(&text, &PartitionEdit::Isolate { pkey, isolation })
+            }
             Change::Leave { name, host } => self.leave(&file, text.clone(), name, host)?,
         };
         let after = self.source.parse(&text_after)?;
         let is_same = !is_first && self.resolve(&after) == self.resolve(&file);
-        Ok(Edited { text: text_after, is_first, is_same })
+        let is_strict = after.strictness == Some(Strictness::Strict);
+        Ok(Edited { text: text_after, is_first, is_same, is_strict })
     }
 
     fn add(
@@ -333,19 +363,21 @@ impl<'a> Tenants<'a> {
         }
     }
 
-    /// The P_Keys that managers would write with a file.
+    /// What managers would write with a file.
     ///
     /// # Errors
     /// When none is in charge, or one does not say.
-    pub fn preview(&self, text: &str) -> anyhow::Result<Vec<KeyBlock>> {
+    pub fn preview(&self, text: &str) -> anyhow::Result<Preview> {
         let until = Instant::now() + SWEEP_PATIENCE;
         let mut ears = Ears::of(self.lab);
         loop {
-            let (mut writes, mut why, mut is_busy) = (None, None, false);
+            let (mut found, mut why, mut is_busy) = (None, None, false);
             for (name, _) in self.lab.record.subnet_managers() {
                 match self.asked(&name, Request::PlanPartitions { text: text.to_owned() }) {
-                    Ok(Ok(Answer::PlanPartitions { writes: more })) => {
-                        writes.get_or_insert_with(Vec::new).extend(more);
+                    Ok(Ok(Answer::PlanPartitions { writes, routes })) => {
+                        let found = found.get_or_insert_with(Preview::default);
+                        found.writes.extend(writes);
+                        found.routes.extend(routes);
                     }
                     Ok(Ok(_)) => return Err(ClientError::Unexpected("plan-partitions").into()),
                     Ok(Err(refused)) => {
@@ -356,8 +388,8 @@ impl<'a> Tenants<'a> {
                 }
             }
             let left = until.saturating_duration_since(Instant::now());
-            match writes {
-                Some(writes) => return Ok(writes),
+            match found {
+                Some(preview) => return Ok(preview),
                 // It sweeps, or one is about to be in charge.
                 None if is_busy && !left.is_zero() => ears.wait(self.lab, left)?,
                 None => return Err(why.unwrap_or_else(|| Failure::new("no subnet manager runs").into())),

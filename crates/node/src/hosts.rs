@@ -9,8 +9,9 @@ use weft_device as device;
 use weft_host::stack::{self, Stack, StackOptions};
 use weft_host::traffic::{Command, FlowReport};
 use weft_machine::Machine;
-use weft_wire::PortNum;
+use weft_wire::{AddressedMad, PortNum};
 
+use crate::devices::{Jack, Plugged};
 use crate::parts::{Host, host_client};
 use crate::timers::Owner;
 use crate::{Answer, DeviceId, Node, Output, PortId, Refusal, RequestId, ToHost};
@@ -34,7 +35,7 @@ impl Node {
 
     /// Puts a host behind each of these ports of a device that has just been added.
     pub(crate) fn add_hosts(&mut self, id: DeviceId, ports: &[PortNum], options: &StackOptions) {
-        self.has_hosts = true;
+        self.has_hosts |= !ports.is_empty();
         for &port in ports {
             let place = usize::from(port.0);
             let timer = self.timers.add(Owner::Host(PortId::new(id, port)));
@@ -62,6 +63,9 @@ impl Node {
         if slot.host(at.port).is_none() {
             self.take_up(at.device);
             self.add_hosts(at.device, &[at.port], options);
+            if let Some(vm) = self.slots.all.get(&at.device).and_then(|slot| slot.vm.clone()) {
+                self.with_stack(at, |stack| stack.offer_name(&vm));
+            }
             self.desk().for_hosts.push_back((at.port, ToHost::Facts(Box::new(facts))));
         }
         Ok(Some(Answer::Done))
@@ -124,6 +128,7 @@ impl Node {
             ToHost::Injected { service_level, packets } => stack::Input::Injected { service_level, packets },
             ToHost::Refused(dest_qp) => stack::Input::Refused { dest_qp },
             ToHost::Facts(facts) => stack::Input::Port(*facts),
+            ToHost::HandedOn(report) => stack::Input::HandedOn(*report),
         };
         self.host_hears(at, input, None);
     }
@@ -161,6 +166,7 @@ impl Node {
         let port = at.port;
         let Some(slot) = self.devices.get_mut(at.device) else { return };
         let (Some(host), Some(desk)) = (slot.host(port), &mut self.desk) else { return };
+        let mut for_guests = Vec::new();
         while let Some(output) = host.stack.poll_output() {
             let input = match output {
                 stack::Output::Inject(packet) => device::Input::Inject { port, packet },
@@ -168,6 +174,10 @@ impl Node {
                 stack::Output::Send(_) if !host.is_attached => continue,
                 stack::Output::Send(mad) => {
                     device::Input::Send { client: host_client(port), mad: Box::new(mad) }
+                }
+                stack::Output::HandOn(report) => {
+                    for_guests.push(report);
+                    continue;
                 }
                 stack::Output::Obeyed(outcome) => {
                     let outcome =
@@ -181,6 +191,25 @@ impl Node {
         }
         let (timer, moment) = (host.timer, host.stack.poll_timeout());
         self.set_timer(timer, moment);
+        for report in for_guests {
+            self.hand_on(at, &report);
+        }
+    }
+
+    /// What the host of a physical function hands on goes to those of the functions that are behind the same vSwitch now.
+    fn hand_on(&mut self, at: PortId, report: &AddressedMad) {
+        let inside = |jack: Jack| match jack.cable {
+            Plugged::Inside(end) => Some(self.cables.peer(end)),
+            Plugged::Outside | Plugged::Nothing => None,
+        };
+        let vswitch = self.devices.get(at.device).and_then(|slot| inside(slot.jack(at.port)));
+        let Some(vswitch) = vswitch.and_then(|end| self.devices.get(end.device)) else { return };
+        let is_guest = |end: &PortId| self.slots.all.contains_key(&end.device) && self.is_seated(*end);
+        let guests = vswitch.cabled().filter_map(|(_, jack)| inside(jack)).filter(is_guest);
+        let heard = guests.map(|guest| (guest, ToHost::HandedOn(Box::new(*report))));
+        let heard: Vec<_> = heard.collect();
+        self.may_go_on |= !heard.is_empty();
+        self.later.extend(heard);
     }
 
     /// Tells a host to do something.

@@ -144,6 +144,8 @@ pub enum ToHost {
     Refused(QpNum),
     /// What it is to know of the port.
     Facts(Box<PortFacts>),
+    /// A Report that the physical function of its adapter hands on.
+    HandedOn(Box<AddressedMad>),
 }
 
 /// What a program reads from its MAD layer.

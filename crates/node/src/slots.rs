@@ -1,7 +1,7 @@
 //! Virtual machines in slots: what their steps do to devices, cables and hosts.
 
 use weft_device::{DataAccount, Device, DeviceConfig};
-use weft_host::stack::{Image, Place, Stack, StackOptions};
+use weft_host::stack::{Guids, Image, Place, Stack, StackOptions};
 use weft_wire::{Guid, PKey, PortNum};
 
 use crate::vms::{Act, Slot, check};
@@ -44,7 +44,8 @@ impl Node {
     }
 
     /// Switches on another device, which is a slot.
-    pub(crate) fn add_slot(&mut self, new: NewDevice, empty: bool) -> DeviceId {
+    pub(crate) fn add_slot(&mut self, mut new: NewDevice, empty: bool) -> DeviceId {
+        new.stack.iter_mut().for_each(|stack| stack.is_function = true);
         let device = self.add_device(&new);
         let identity = identity_of(&new.config);
         let state = if empty { SlotState::Empty } else { SlotState::Free };
@@ -71,7 +72,10 @@ impl Node {
                 removed = self.boot(device, &vm, epoch, identity, act == Act::Seat)?;
             }
             (Act::Seat, VmStep::Import { identity, from_epoch, image }) => {
-                let place = Place { guid: identity.port_guid, from_epoch, epoch, lid: None };
+                let guids =
+                    self.slots.all.get(&device).and_then(|slot| Some(slot.first.stack.as_ref()?.guids));
+                let renames = guids == Some(Guids::Dynamic);
+                let place = Place { guid: identity.port_guid, from_epoch, epoch, renames, lid: None };
                 removed = Some(self.import(device, &vm, identity, image, &place)?);
             }
             (Act::Keep, _) => self.keep(device, &vm),
@@ -122,7 +126,10 @@ impl Node {
             self.seat(vf_port(device), true);
             account
         });
-        self.with_stack(vf_port(device), |stack| stack.begin_epoch(epoch));
+        self.with_stack(vf_port(device), |stack| {
+            stack.begin_epoch(epoch);
+            stack.offer_name(vm);
+        });
         self.occupy(device, identity, vm, SlotState::Running);
         Ok(removed)
     }
@@ -244,9 +251,10 @@ impl Node {
     ) -> Result<DataAccount, VmRefusal> {
         self.check_alone(device, vm, true)?;
         self.check_identity(device, &identity)?;
-        let options = self.slots.all.get(&device).and_then(|slot| slot.first.stack.clone());
-        // A host that began while its machine ran has the usual options, and comes along with it.
-        let begun_late = options.is_none() && image.is_some();
+        let first = self.slots.all.get(&device).map(|slot| &slot.first);
+        let options = first.and_then(|first| first.stack.clone());
+        // A host that began while its machine ran comes along with it.
+        let begun_late = image.is_some() && first.is_none_or(|first| first.hosts.is_empty());
         let restored = match (options, image) {
             (options, Some(image)) => {
                 let mut stack = Stack::new(options.unwrap_or_default());
@@ -257,6 +265,7 @@ impl Node {
             // It was shut down, and begins again when it is activated.
             (Some(options), None) => {
                 let mut stack = Stack::new(options);
+                stack.offer_name(vm);
                 stack.suspend(self.now);
                 Some(stack)
             }

@@ -2,7 +2,8 @@
 //! simulator.
 
 use weft_device::{DeviceConfig, DeviceOptions, PortConfig};
-use weft_topology::{Fabric, NodeIndex};
+use weft_topology::{Fabric, NodeIndex, UPLINK};
+use weft_wire::PortNum;
 
 /// A node of the cabling as a device.
 ///
@@ -12,6 +13,8 @@ pub fn device_config(fabric: &Fabric, index: NodeIndex, options: &DeviceOptions)
     let node = fabric.node(index);
     let ports =
         node.external_ports().map(|(_, port)| PortConfig { guid: port.guid, link: port.enabled.into() });
+    let mut options = options.clone();
+    options.data.uplink = if fabric.is_vswitch(index) { UPLINK } else { PortNum::ZERO };
     DeviceConfig {
         kind: node.kind,
         guid: node.guid,
@@ -21,6 +24,6 @@ pub fn device_config(fabric: &Fabric, index: NodeIndex, options: &DeviceOptions)
         device_id: node.device_id,
         enhanced_port0: node.enhanced_port0,
         ports: ports.collect(),
-        options: options.clone(),
+        options,
     }
 }

@@ -12,11 +12,12 @@
 //! Without subscriptions the fabric is learned all the same, and asked for again when it is time.
 
 use weft_machine::{Time, Timer};
+use weft_mgmt::records;
 use weft_mgmt::rmpp::{Inbox, InboxLimits};
 use weft_wire::{
     AddressedMad, AttributeId, Gid, Guid, InformInfoRecord, Lid, LinkRecord, Mad, Method, MgmtClass,
-    NodeRecord, PortInfo, PortInfoRecord, PortNum, RmppType, SaMad, SaRecord, ServiceLevel, TransactionId,
-    sa_attribute, status, trap,
+    NodeRecord, PortInfo, PortInfoRecord, PortNum, RmppType, ServiceLevel, TransactionId, sa_attribute,
+    status, trap,
 };
 
 use crate::fabric::{Fabric, Records};
@@ -367,16 +368,4 @@ impl Learn {
 
 fn is_subscription(question: Question) -> bool {
     matches!(question, Question::Arrivals | Question::Departures | Question::LinkChanges)
-}
-
-/// The records of a table.
-fn records<R: SaRecord>(message: &[u8]) -> impl Iterator<Item = R> {
-    let mut head = [0; 256];
-    let length = message.len().min(HEAD);
-    head[..length].copy_from_slice(&message[..length]);
-    let step = usize::from(SaMad::attribute_offset.get(&head)) * 8;
-    let body = message.get(HEAD..).unwrap_or_default();
-    // Records that are shorter than theirs are none; 0 stands where there are none.
-    let body = if step < R::LENGTH { &[] } else { body };
-    body.chunks_exact(step.max(1)).map(R::from_bytes)
 }

@@ -17,6 +17,7 @@
 //! | SubnAdmGetTable(InformInfoRecord) of its own | subnet administration | every two seconds |
 //! | PerformanceGet(PortCountersExtended, PortCounters) | every active port | every [`Options::interval`] |
 //! | PerformanceSet(PortCounters) by CounterSelect | a port | when a counter is past half of its range |
+//! | SubnAdmGet and Set(ReceivedData) | the subnet manager | at most once in [`Options::learn_weights`] sweeps |
 //! | SubnAdmSet(Notice) with trap 69 or 68 and [`RepathDetails`] | the subnet manager | when a host is to take the slow lane towards a hot spot, or to leave it |
 //!
 //! [`RepathDetails`]: weft_wire::RepathDetails
@@ -31,6 +32,8 @@
 //! **When the subnet manager restarts,** hosts forget the notices, and it forgets who has
 //! subscribed. So the manager looks every two seconds whether its own subscriptions are still
 //! there, and when they are not it learns the fabric, subscribes and sends all notices again.
+//!
+//! **What hosts receive** is reported where [`Options::learn_weights`] says so, for routing that learns from it (`report.rs`).
 //!
 //! **A port with several LIDs** (LMC) is repathed by its base LID only.
 //!
@@ -61,6 +64,7 @@ mod moves;
 mod options;
 mod output;
 pub mod rates;
+mod report;
 mod request;
 mod snapshot;
 mod sweep;

@@ -11,6 +11,7 @@ use crate::detect::{self, Detector, Facing, Finding, Source};
 use crate::fabric::{Fabric, Port, Rate};
 use crate::learn::{self, Learn, Outcome, OwnPort};
 use crate::moves::{HostPort, Moves};
+use crate::report::Reports;
 use crate::snapshot::{PortSnapshot, Snapshot};
 use crate::sweep::{Sweep, utilisation_ppm};
 use crate::{DetectorKind, Input, Options, Output, PmTimer, request};
@@ -30,6 +31,7 @@ pub struct PerformanceManager {
     sweep: Sweep,
     detector: Detector,
     moves: Moves,
+    reports: Reports,
     withdrawn: bool,
     counts: Statistics,
     /// Bounded by the windows and by what one sweep can find, because the driver drains it after each input.
@@ -57,6 +59,7 @@ impl PerformanceManager {
             sweep: Sweep::new(&options),
             detector: Detector::new(limits),
             moves: Moves::new(&options),
+            reports: Reports::new(&options),
             withdrawn: false,
             counts: Statistics::default(),
             outputs: VecDeque::new(),
@@ -91,6 +94,7 @@ impl PerformanceManager {
         self.ready = false;
         self.sweep.abandon(now);
         self.moves.abandon(now);
+        self.reports.abandon(now);
     }
 
     fn port_changed(&mut self, now: Time, up: bool) {
@@ -110,6 +114,9 @@ impl PerformanceManager {
             self.sweep.receive(now, mad, &mut self.fabric);
         } else if Moves::is_answer(mad) {
             let event = self.moves.receive(now, mad);
+            self.outputs.extend(event.map(Output::Event));
+        } else if Reports::is_answer(mad) {
+            let event = self.reports.receive(now, mad);
             self.outputs.extend(event.map(Output::Event));
         } else if mad.mad.class() == MgmtClass::SubnAdm && mad.mad.method() == Method::Report {
             self.hear(now, mad);
@@ -152,6 +159,7 @@ impl PerformanceManager {
                 self.own = own;
                 self.sweep.service_level = own.service_level;
                 self.moves.own = own;
+                self.reports.own = own;
                 self.learned = Some(fabric);
                 self.ready = true;
                 if self.sweep.running.is_none() {
@@ -205,7 +213,9 @@ impl PerformanceManager {
             let Some(ended) = ended else { break };
             self.swept(now, ended);
         }
-        while let Some(mad) = self.moves.poll_transmit(now).filter(|_| self.ready) {
+        while self.ready {
+            let sent = self.moves.poll_transmit(now).or_else(|| self.reports.poll_transmit(now));
+            let Some(mad) = sent else { break };
             self.outputs.push_back(Output::Send(mad));
         }
     }
@@ -233,6 +243,7 @@ impl PerformanceManager {
         }
         self.watch_hot_spots();
         self.moves.ask(now);
+        self.reports.swept(number, &self.fabric);
         self.take_fabric();
     }
 
@@ -381,6 +392,7 @@ impl PerformanceManager {
     pub fn statistics(&self) -> Statistics {
         let (sweeps, wire) = (&self.sweep.counts, self.sweep.stats());
         let (probes, notices, moves) = (self.sweep.probe_stats(), self.moves.stats(), &self.moves.counts);
+        let (parts, reports) = (self.reports.stats(), &self.reports.counts);
         Statistics {
             nodes: self.fabric.nodes.len() as u64,
             ports: self.fabric.ports.len() as u64,
@@ -395,7 +407,11 @@ impl PerformanceManager {
             timeouts: wire.timeouts,
             failures: wire.failed,
             refused: sweeps.refused,
-            unmatched: wire.unmatched + probes.unmatched + notices.unmatched + self.learn.ignored,
+            unmatched: wire.unmatched
+                + probes.unmatched
+                + notices.unmatched
+                + parts.unmatched
+                + self.learn.ignored,
             in_flight_max: u64::from(wire.in_flight_max),
             round_trips: wire.rtt.count,
             round_trip_all: wire.rtt.sum,
@@ -412,6 +428,10 @@ impl PerformanceManager {
             notices_unanswered: moves.unanswered,
             unpaths_given_up: moves.given_up,
             moves_dropped: moves.dropped,
+            received_reports: reports.taken,
+            received_given_up: reports.given_up,
+            received_requests: parts.sent,
+            received_left_out: reports.left_out,
             ..self.counts
         }
     }
@@ -448,6 +468,8 @@ impl Machine for PerformanceManager {
         while let Some(event) = self.moves.poll_failed(now) {
             self.outputs.push_back(Output::Event(event));
         }
+        let event = self.reports.poll_failed(now);
+        self.outputs.extend(event.map(Output::Event));
         self.run(now);
     }
 
@@ -459,7 +481,8 @@ impl Machine for PerformanceManager {
         if !self.attached {
             return None;
         }
-        let sweeping = Timer::earliest([self.sweep.next_timer(), self.moves.next_timer()]);
+        let sweeping =
+            Timer::earliest([self.sweep.next_timer(), self.moves.next_timer(), self.reports.next_timer()]);
         Timer::earliest([self.learn.next_timer(), sweeping.filter(|_| self.ready)])
     }
 }

@@ -62,6 +62,8 @@ pub struct Options {
     /// Whether hosts are asked to leave the slow lanes of which an earlier manager notified them,
     /// when this one has learned the fabric first.
     pub wildcard_at_start: bool,
+    /// How many sweeps there are at least from one report of what hosts receive to the next; 0 makes none.
+    pub learn_weights: u32,
     /// The service level of the slow lane.
     pub slow_sl: ServiceLevel,
     /// Sweeps in a row that a port must be above the threshold to become a hot spot, and below it to be none any more.
@@ -94,6 +96,7 @@ impl Default for Options {
             utilisation_limit: 0.5,
             repath: true,
             wildcard_at_start: true,
+            learn_weights: 0,
             slow_sl: ServiceLevel(1),
             hysteresis: (1, 1),
             management_sl: None,

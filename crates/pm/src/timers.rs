@@ -25,6 +25,8 @@ pub enum PmTimer {
     Probed(RequestTimer),
     /// A repath or unpath.
     Notice(RequestTimer),
+    /// A part of a report of what hosts receive.
+    Report(RequestTimer),
 }
 
 impl fmt::Display for PmTimer {
@@ -39,6 +41,7 @@ impl fmt::Display for PmTimer {
             Self::Probe => f.write_str("probe of silent devices"),
             Self::Probed(timer) => write!(f, "probe: {timer}"),
             Self::Notice(timer) => write!(f, "repath: {timer}"),
+            Self::Report(timer) => write!(f, "report of what hosts receive: {timer}"),
         }
     }
 }

@@ -24,6 +24,15 @@ pub struct ServiceLevels {
     matrix: Vec<u8>,
 }
 
+/// A LID that moves, and the one whose classes it gets: that of a port at its new place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Takeover {
+    /// The LID that moves.
+    pub lid: Lid,
+    /// The LID that has the classes.
+    pub of: Lid,
+}
+
 /// A LID without a class.
 const NO_CLASS: u16 = u16::MAX;
 
@@ -75,6 +84,22 @@ impl ServiceLevels {
                 list.resize(at + 1, NO_CLASS);
             }
             list[at] = class.unwrap_or(NO_CLASS);
+        }
+    }
+
+    /// Moves LIDs: each gets the classes that another one had, all at the same time.
+    pub fn take_over(&mut self, all: &[Takeover]) {
+        let before = self.clone();
+        for Takeover { lid, of } in all {
+            self.copy(*of, *lid);
+            for (list, class) in [
+                (&mut self.rows, before.source_class(*of)),
+                (&mut self.columns, before.destination_class(*of)),
+            ] {
+                if let Some(place) = list.get_mut(usize::from(lid.0)) {
+                    *place = class.unwrap_or(NO_CLASS);
+                }
+            }
         }
     }
 

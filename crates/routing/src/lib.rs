@@ -57,10 +57,10 @@ mod virtual_rows;
 
 pub use collapse::{VSwitch, vswitches};
 pub use engines::{
-    Chain, ChainError, ENGINES, Engine, Input, Outside, PROGRAM, PROGRAM_OPTIONS, ProgramFailed, Refusal,
-    WEIGHTS, learn_weights, minhop,
+    CalculatedPaths, Chain, ChainError, ENGINES, Engine, Input, KeptPaths, Outside, PROGRAM, PROGRAM_OPTIONS,
+    ProgramFailed, Refusal, WEIGHTS, learn_order, learn_weights, minhop,
 };
-pub use lanes::{LaneMap, LaneRow, SERVICE_LEVELS, ServiceLevels};
+pub use lanes::{LaneMap, LaneRow, SERVICE_LEVELS, ServiceLevels, Takeover};
 pub use lids::{LidError, Lids, PortLids, shares_lid};
 pub use management::ManagementNodes;
 pub use options::{EngineOptions, LANES_DEFAULT, LANES_MAX, PftreeOrder, WEIGHT_OF_A_HOST};

@@ -60,12 +60,14 @@ mod input;
 mod knowledge;
 mod lids;
 mod manager;
+pub mod migrations;
 mod moves;
 mod options;
 mod output;
 mod progress;
 mod requests;
 mod sa;
+pub mod signalling;
 mod survey;
 mod sweep;
 mod timers;
@@ -74,8 +76,8 @@ pub use input::Input;
 pub use manager::{PlannedKeys, SubnetManager};
 pub use options::{
     CongestionControl, CongestionOptions, ElectionOptions, KeyOptions, LaneOptions, LidScheme, Options,
-    PartEnforce, RoutingOptions, SaOptions, SmpOptions, SmpRouting, SweepOptions, SwitchLids, VlWeight,
-    VmLidOptions,
+    PartEnforce, RoutingOptions, SaOptions, Signalling, SmpOptions, SmpRouting, SweepOptions, SwitchLids,
+    VlWeight, VmLidOptions,
 };
 pub use output::Output;
 pub use progress::{Activity, Progress};
@@ -86,8 +88,8 @@ pub use timers::SmTimer;
 pub use weft_mgmt::Window;
 pub use weft_routing::files::GuidToLid;
 pub use weft_vocabulary::sm::{
-    ElectionCounts, Event, Instructed, Instruction, ManagerStatus, PhaseTime, Reason, Rebalances, RepathUse,
-    SmState, SmpCounts, Summary, SweepKind, SweepPhase, VmLids, WindowState,
+    ElectionCounts, Event, Instructed, Instruction, Learning, ManagerStatus, PhaseTime, Reason, Rebalances,
+    RepathUse, Signalled, SmState, SmpCounts, Summary, SweepKind, SweepPhase, VmLids, WindowState,
 };
 
 use weft_wire::{Method, MgmtClass, Registration, SA_CLASS_VERSION};

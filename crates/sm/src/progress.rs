@@ -2,7 +2,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{SweepPhase, VmLids};
+use crate::{Learning, SweepPhase, VmLids};
 
 /// What the manager is doing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,6 +59,9 @@ pub struct Progress {
     /// LIDs of virtual functions as of the last sweep; the late ones and rebalances as of now.
     #[serde(default)]
     pub vm_lids: VmLids,
+    /// What has come of reports of what hosts receive.
+    #[serde(default)]
+    pub learning: Learning,
     /// Requests of this phase that are done.
     pub done: u64,
     /// Requests of this phase that are known of so far.

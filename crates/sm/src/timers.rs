@@ -21,6 +21,8 @@ pub enum SmTimer {
     Partitions,
     /// The next step of a rebalance.
     Rebalance,
+    /// A report of what hosts receive.
+    Learn,
     /// Packets under way have arrived or are dropped, so that a move can go on.
     Drain,
     /// Late rows of moves.
@@ -53,6 +55,7 @@ impl fmt::Display for SmTimer {
             Self::Plug => f.write_str("look at places of moved LIDs"),
             Self::Partitions => f.write_str("P_Keys: places that rest"),
             Self::Rebalance => f.write_str("rebalance"),
+            Self::Learn => f.write_str("what hosts receive"),
             Self::Drain => f.write_str("move: packets under way"),
             Self::LateRows => f.write_str("move: late rows"),
             Self::Away => f.write_str("move: away too long"),

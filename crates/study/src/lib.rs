@@ -3,11 +3,14 @@
 //!
 //! ```text
 //!   migrations: trees ──▶ placement ──▶ pattern ──▶ walk: tables after each tenth ──▶ report
+//!   signalling: meshes, one cable cut ──▶ changed paths ──▶ datagrams and latencies by each method
 //!   smp: Measured on live agents ──▶ k and r of the equations ──▶ report
 //! ```
 //!
 //! Nothing here reads a file or a clock: a report is a set of texts by name, which the caller writes.
 
 pub mod fit;
+pub mod migration_signalling;
 pub mod migrations;
+pub mod signalling;
 pub mod smp;

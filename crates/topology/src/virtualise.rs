@@ -194,6 +194,16 @@ impl Fabric {
         self.hosts().flat_map(adapters).collect()
     }
 
+    /// Whether a node is the vSwitch of a virtualised adapter: its GUID is derived from the physical function's behind it.
+    pub fn is_vswitch(&self, index: NodeIndex) -> bool {
+        let pf = self.peer(PortRef::new(index, PF_PORT));
+        self.node(index).is_switch()
+            && pf.is_some_and(|pf| {
+                let guid = derived_guid(self.node(pf.node).guid, first_slot(pf.port) + VSWITCH_SLOT);
+                self.node(index).guid == guid
+            })
+    }
+
     /// Every GUID that is somebody's: of nodes, of systems, and of ports that can be addressed.
     fn guid_owners(&self) -> BTreeMap<Guid, NodeIndex> {
         let of_node = |(index, node): (NodeIndex, &Node)| {

@@ -349,6 +349,9 @@ impl Book {
         let State::Moving(moving) = std::mem::replace(&mut vm.state, State::Running) else { return };
         let from = std::mem::replace(&mut vm.place, moving.to);
         vm.epoch = moving.epoch;
+        if self.scheme == Scheme::Function {
+            vm.identity.port = moving.displaced.unwrap_or(vm.identity.port);
+        }
         self.claims.remove(&from.slot);
         self.lay(&from.slot, moving.displaced);
         // Its host may come back when the virtual machine is long gone, and what is left there must not pass for one.

@@ -78,6 +78,10 @@ pub enum VmError {
     GuidTaken { guid: Guid, by: String },
     #[error("with prepopulated LIDs a virtual machine takes the GUID of its slot")]
     GuidOfSlot,
+    #[error(
+        "with dynamic vGUIDs a virtual machine has the GUID of its function, another one after each move"
+    )]
+    GuidOfFunction,
     #[error("a fleet's machines cannot share a GUID or a virtual function")]
     FleetShares,
     #[error("a fleet has 1 to {FLEET_MAX} machines, and not {0}")]
@@ -140,6 +144,7 @@ impl VmError {
             Self::NoLid(_) => "wait until `weft vm ls` shows its LID",
             Self::Busy { .. } => "try again when that has ended",
             Self::GuidOfSlot => "weft up --lids dynamic",
+            Self::GuidOfFunction => "leave it out, or `weft up --vm-guids static`",
             Self::FleetShares | Self::DefaultPartition => "leave it out",
             Self::JournalFull => "weft vm destroy, weft vm forget",
             Self::NoPartition(_) => "partitions are 0x0001 to 0x7fff, and full members add 0x8000",

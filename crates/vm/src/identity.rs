@@ -7,7 +7,7 @@ use weft_wire::{Guid, Lid, PKey};
 pub const P_KEYS_MAX: usize = 64;
 
 weft_wire::named! {
-    /// Who gives a virtual machine its LID (the two vSwitch schemes).
+    /// The source of a virtual machine's LID (the two vSwitch schemes), and of its GUID (the two models of paper 004, section III).
     #[derive(Default)]
     pub enum Scheme {
         /// Every slot has an identity from the start. A virtual machine takes that of its first slot, and a move swaps the identities of
@@ -16,6 +16,19 @@ weft_wire::named! {
         Prepopulated = "prepopulated",
         /// A slot has an identity only with a virtual machine in it, and a move leaves it empty.
         Dynamic = "dynamic",
+        /// The same, but the identity is the slot's: a virtual machine that moves has that of its new slot.
+        Function = "function",
+    }
+}
+
+impl Scheme {
+    /// The scheme where slots are empty without a virtual machine, or not, and GUIDs stay with slots that are, or not.
+    pub fn of(is_empty: bool, guids_stay: bool) -> Self {
+        match (is_empty, guids_stay) {
+            (true, true) => Self::Function,
+            (true, false) => Self::Dynamic,
+            (false, _) => Self::Prepopulated,
+        }
     }
 }
 

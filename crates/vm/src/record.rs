@@ -86,7 +86,7 @@ pub enum Record {
         name: VmName,
         /// Where to.
         to: Place,
-        /// The identity of that slot, which changes places with it.
+        /// The identity of that slot, which changes places with it, or which it gets.
         displaced: Option<PortIdentity>,
         /// Whether it is shut down rather than suspended.
         cold: bool,

@@ -31,6 +31,24 @@ pub struct EngineReport {
     pub notes: Vec<String>,
 }
 
+/// What a routing with other partitions would change.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PlannedRoutes {
+    /// The engine that would route.
+    pub engine: String,
+    /// Switches whose forwarding tables differ.
+    pub switches: u32,
+    /// Blocks of 64 rows that differ: an SMP each.
+    pub blocks: u32,
+    /// Rows that differ.
+    pub rows: u32,
+    /// What the routing would not keep: policies, and freedom from deadlock.
+    pub unsatisfied: Vec<String>,
+    /// Why the first engine would refuse, where it would.
+    pub refused: Option<String>,
+}
+
 impl EngineReport {
     /// `lash, 2 lanes`
     pub fn brief(&self) -> String {

@@ -79,6 +79,9 @@ pub enum Destination {
         /// The seed of the chance.
         seed: u64,
     },
+    /// To the machine that has offered this name to subnet administration (ServiceRecord), whatever GUID it has. The name is looked up
+    /// again when nothing is acknowledged in time.
+    Named(String),
 }
 
 /// Where a flow's paths come from.
@@ -230,7 +233,7 @@ pub struct FlowReport {
     pub flow: FlowId,
     /// Whether this is the sending end.
     pub sender: bool,
-    /// What it does now: `idle`, `path`, `sending`, `draining`, `rearming`, `stopped`, `done`, `error`; `receiving`
+    /// What it does now: `idle`, `path`, `sending`, `held`, `draining`, `rearming`, `stopped`, `done`, `error`; `receiving`
     /// at the receiving end.
     pub state: String,
     /// The service level in use, at the sending end of a flow with one destination.
@@ -379,6 +382,8 @@ mod tests {
         let one =
             bincode::serde::encode_to_vec(Destination::One(Guid(7)), bincode::config::standard()).unwrap();
         assert_eq!(one, [0, 7], "the variant and a number");
+        let named = Destination::Named("web1".to_owned());
+        assert_eq!(serde_json::to_value(&named).unwrap(), json!({ "named": "web1" }));
     }
 
     #[test]

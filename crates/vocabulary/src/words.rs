@@ -50,6 +50,17 @@ pub fn lane_of_management(lane: Option<VirtualLane>) -> String {
     )
 }
 
+/// What the busiest link carries by the tables in force and by others, in billionths of what hosts received.
+pub fn busiest(before: u32, after: Option<u32>, is_taken: bool) -> String {
+    let percent = |share: u32| f64::from(share) / 1e7;
+    let what = if is_taken { "taken" } else { "not taken" };
+    let after = after.map_or_else(
+        || "no engine serves with other tables".to_owned(),
+        |after| format!("{:.2} % by other tables, which are {what}", percent(after)),
+    );
+    format!("the busiest link carries {:.2} % of it, {after}", percent(before))
+}
+
 /// The balance of tables in force beside fresh ones, in thousandths, before and after.
 pub fn balance(before: u32, after: Option<u32>) -> String {
     let percent = |balance: u32| f64::from(balance) / 10.0;

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use weft_bundle::failure::Failure;
 use weft_routing::files::partitions::PartitionsFile;
 use weft_routing::files::{SavedFiles, SavedRouting, parse_counters, parse_guids, parse_weights};
-use weft_routing::{Chain, ChainError, EngineOptions, PROGRAM, Partitions, WEIGHTS, learn_weights};
+use weft_routing::{
+    Chain, ChainError, EngineOptions, PROGRAM, Partitions, WEIGHTS, learn_order, learn_weights,
+};
 use weft_topology::{Fabric, Node, NodeIndex};
 use weft_wire::Guid;
 
@@ -23,6 +25,25 @@ pub(crate) struct Told {
     pub(crate) options: EngineOptions,
     /// The fields of the options that the user gave.
     given: Vec<&'static str>,
+    /// What a subnet manager learns from a performance manager's counts.
+    pub(crate) live: Live,
+}
+
+/// What is learned while a subnet manager runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Live {
+    /// The weights of hosts.
+    pub(crate) weights: bool,
+    /// In which order hosts are routed.
+    pub(crate) order: bool,
+}
+
+/// The word for counts, where a file could stand.
+const RECEIVED: &str = "received";
+
+/// The file that an option names, if it is none of a performance manager's counts.
+fn file(given: &Option<PathBuf>) -> Option<&PathBuf> {
+    given.as_ref().filter(|path| path.as_os_str() != RECEIVED)
 }
 
 impl Told {
@@ -43,7 +64,7 @@ impl Told {
         note("sl2vl", !args.sl2vl.is_empty());
         note("psl", !args.psl.is_empty());
         note("partitions", args.partitions.is_some());
-        note("weights", args.weights.is_some() || args.received.is_some());
+        note("weights", args.weights.is_some() || args.received.is_some() && !is_received(&args.order));
         note("vm_weights", args.vm_weights.is_some());
         note("isolation_share", args.isolation_share.is_some());
         note("pftree_order", args.pftree_order.is_some());
@@ -61,21 +82,15 @@ impl Told {
         options.literal = args.literal;
         options.leave_one = args.leave_one;
         for (path, list) in [
-            (&args.roots, &mut options.roots),
-            (&args.compute_nodes, &mut options.compute_nodes),
-            (&args.io_nodes, &mut options.io_nodes),
-            (&args.order, &mut options.order),
+            (args.roots.as_ref(), &mut options.roots),
+            (args.compute_nodes.as_ref(), &mut options.compute_nodes),
+            (args.io_nodes.as_ref(), &mut options.io_nodes),
+            (file(&args.order), &mut options.order),
         ] {
             let Some(path) = path else { continue };
             *list = parsed(path, parse_guids)?;
         }
-        if let Some(path) = &args.weights {
-            options.weights = parsed(path, |file, text| parse_weights(file, text, WEIGHTS))?;
-        }
-        if let Some(path) = &args.received {
-            let received = parsed(path, parse_counters)?;
-            options.weights = learn_weights(&received, *WEIGHTS.start(), *WEIGHTS.end());
-        }
+        let live = traffic(args, &mut options)?;
         options.saved = saved_routing(args)?;
         if let Some(fabric) = fabric {
             check_guids(fabric, args, &options)?;
@@ -89,12 +104,24 @@ impl Told {
             })?;
             options.partitions = Some(load_partitions(path, fabric)?);
         }
-        Ok(Self { options, given })
+        Ok(Self { options, given, live })
     }
 
     /// An option serves for something besides engines, so that it need not mean anything to one.
     pub(crate) fn serves_otherwise(&mut self, option: &str) {
         self.given.retain(|given| *given != option);
+    }
+
+    /// No manager counts here, so that everything has to be in files.
+    pub(crate) fn without_manager(self) -> anyhow::Result<Self> {
+        let option = match self.live {
+            Live { weights: true, .. } => "weights",
+            Live { order: true, .. } => "order",
+            _ => return Ok(self),
+        };
+        let message =
+            format!("--{option} received takes the counts of a performance manager, and none runs here");
+        Err(Failure::bad_input(message).hint("name a file of counts with --received FILE").into())
     }
 
     /// An engine of its own, without the last resort; options are not judged.
@@ -114,6 +141,27 @@ impl Told {
         chain.check_options(&self.given).map_err(|error| bad_chain(&error))?;
         Ok(chain)
     }
+}
+
+/// Whether an option is to follow counts.
+fn is_received(given: &Option<PathBuf>) -> bool {
+    given.is_some() && file(given).is_none()
+}
+
+/// Takes what files say of how much hosts receive, and says what is left to be learned from a performance manager.
+fn traffic(args: &EngineArgs, options: &mut EngineOptions) -> anyhow::Result<Live> {
+    if let Some(path) = file(&args.weights) {
+        options.weights = parsed(path, |file, text| parse_weights(file, text, WEIGHTS))?;
+    }
+    let mut live = Live { weights: is_received(&args.weights), order: is_received(&args.order) };
+    if let Some(path) = &args.received {
+        let received = parsed(path, parse_counters)?;
+        options.weights = learn_weights(&received, *WEIGHTS.start(), *WEIGHTS.end());
+        if std::mem::take(&mut live.order) {
+            options.order = learn_order(&received);
+        }
+    }
+    Ok(live)
 }
 
 /// A chain whose programs are run here. What they write to standard error is shown.
@@ -193,12 +241,14 @@ fn check_guids(fabric: &Fabric, args: &EngineArgs, options: &EngineOptions) -> a
     }
     by_guid.extend(fabric.nodes().iter().map(|node| (node.guid, node)));
     let weights: Vec<Guid> = options.weights.keys().copied().collect();
+    let order = if is_received(&args.order) { &args.received } else { &args.order };
+    let weighted = if args.received.is_some() { &args.received } else { &args.weights };
     for (path, guids, named) in [
         (&args.roots, &options.roots, Named::Switches),
         (&args.compute_nodes, &options.compute_nodes, Named::Hosts),
         (&args.io_nodes, &options.io_nodes, Named::Hosts),
-        (&args.order, &options.order, Named::Hosts),
-        (args.weights.as_ref().map_or(&args.received, |_| &args.weights), &weights, Named::All),
+        (order, &options.order, Named::Hosts),
+        (weighted, &weights, Named::All),
     ] {
         let Some(path) = path else { continue };
         for guid in guids {

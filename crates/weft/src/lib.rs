@@ -18,6 +18,7 @@ mod engine_options;
 mod failure;
 mod front;
 mod interrupt;
+mod learning;
 mod output;
 mod progress;
 mod sm_options;

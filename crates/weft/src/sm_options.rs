@@ -40,6 +40,8 @@ pub(crate) fn sm_options(
     let options = Options {
         routing: RoutingOptions {
             chain: told.chain(&from_everywhere(&args.engine))?,
+            learn_weights: told.live.weights,
+            learn_order: told.live.order,
             engine: told.options,
             lmc: args.lmc,
             ..options.routing
@@ -139,7 +141,7 @@ fn lane_options(args: &LaneArgs, options: Options) -> anyhow::Result<Options> {
         },
         routing: RoutingOptions { part_enforce: args.part_enforce, ..options.routing },
         sa: SaOptions {
-            repath_on_reroute: args.repath_on_reroute,
+            signalling: args.signalling,
             repath_needs_key: args.repath_needs_key,
             sa_partitions: args.sa_partitions,
             ..options.sa

@@ -24,6 +24,7 @@ pub(crate) fn vm_lid_options(
     for (is_given, name) in [
         (given.vm_lids_max.is_some(), "--vm-lids-max"),
         (given.lid_quarantine_ms.is_some(), "--lid-quarantine-ms"),
+        (given.vm_lids_stay, "--vm-lids-stay"),
     ] {
         if is_given && !is_dynamic {
             return Err(Failure::bad_input(format!("{name} needs LIDs that machines get when they boot"))
@@ -46,11 +47,13 @@ pub(crate) fn vm_lid_options(
             switch_lids: given.switch_lids,
             vm_lids_max: given.vm_lids_max.unwrap_or(options.vm_lids.vm_lids_max),
             lid_quarantine_ms: given.lid_quarantine_ms.unwrap_or(options.vm_lids.lid_quarantine_ms),
+            vm_lids_stay: given.vm_lids_stay,
             vm_weights,
             unproved_moves: given.unproved_moves,
             rebalance_below: given.rebalance_below.unwrap_or(0),
             ..options.vm_lids
         },
+        sa: weft_sm::SaOptions { signal_moves: given.signal_moves, ..options.sa },
         ..options
     })
 }

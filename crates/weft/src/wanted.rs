@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use weft_bundle::failure::Failure;
-use weft_bundle::plan::wanted::{OtherSm, Wanted, WantedPm, WantedSm, random_sa_key};
+use weft_bundle::plan::wanted::{
+    Guids, Notices, OtherSm, StackOptions, Wanted, WantedPm, WantedSm, random_sa_key,
+};
 use weft_device::DeviceOptions;
 use weft_machine::Time;
 use weft_perform::shaping;
@@ -16,6 +18,7 @@ use crate::cli::keys::Key;
 use crate::cli::plan::PlanArgs;
 use crate::cli::vfs::VfQp0;
 use crate::engine_options::partitions_text;
+use crate::learning::learning;
 use crate::sm_options::{Defaults, sm_options};
 
 /// Where the managers are.
@@ -46,6 +49,7 @@ pub(crate) fn wanted<'a>(
         let lids =
             if args.vfs.functions().is_dynamic() { LidScheme::Dynamic } else { LidScheme::Prepopulated };
         let mut options = sm_options(&args.sm, Some(fabric), &Defaults { qos: true, lids })?;
+        options = learning(options, args.pm.learn_weights)?;
         options.keys.sa_key = sa_key;
         if let Some(shaping) = &shaping {
             options = shaping.with_lanes(options);
@@ -63,6 +67,12 @@ pub(crate) fn wanted<'a>(
         Some(shaping) => shaping.device(plain),
         None => plain,
     };
+    if device.data.host_bus_mbps > 0 && !args.vfs.is_any() {
+        let message = "`host_bus_gbps` of --rates is shared by virtual functions, and there are none";
+        let hint = "add --vfs N, or write `host_limit_gbps` for hosts with one function";
+        return Err(Failure::bad_input(message).hint(hint).into());
+    }
+    let stack = stack(args, shaping.as_ref())?;
     let cable_delay =
         shaping.as_ref().map_or(Time::ZERO, |shaping| shaping.cable_delay(shaping.rates.cable_m));
     let m_key = MKey(args.sm.keys.m_key.0);
@@ -83,7 +93,11 @@ pub(crate) fn wanted<'a>(
         sm: sm.map(sm_at).transpose()?,
         standbys,
         device,
-        later_hosts: shaping.as_ref().map(weft_perform::shaping::Shaping::stack),
+        // A name is offered, and a notice handed on, also where no flow has begun.
+        hosts: stack
+            .clone()
+            .filter(|stack| stack.notices == Notices::Server || stack.guids == Guids::Dynamic),
+        later_hosts: stack,
         cables: (cable_delay, Vec::new()),
         pack: args.pack,
         udp_port: args.udp_port,
@@ -92,6 +106,31 @@ pub(crate) fn wanted<'a>(
         ibsim: args.ibsim.part(),
         ..Wanted::bare(fabric, topology)
     })
+}
+
+/// What hosts are like; `None` is as usual.
+fn stack(args: &PlanArgs, shaping: Option<&shaping::Shaping>) -> anyhow::Result<Option<StackOptions>> {
+    let (notices, guids) = (args.notices, args.vfs.vm_guids.unwrap_or_default());
+    let lids_stay = args.vfs.functions().is_dynamic() && args.sm.vm_lids.vm_lids_stay;
+    if guids == Guids::Dynamic && !lids_stay {
+        let message = "--vm-guids dynamic leaves LIDs with functions, too";
+        return Err(Failure::bad_input(message).hint("add --lids dynamic --vm-lids-stay true").into());
+    }
+    if guids == Guids::Dynamic && args.sm.vm_lids.signal_moves {
+        let message = "--signal-moves: with --vm-guids dynamic no GUID comes back with another LID";
+        return Err(Failure::bad_input(message).hint("leave out one of them").into());
+    }
+    if notices == Some(Notices::Server) && !args.vfs.is_any() {
+        let message = "--notices server: there are no virtual functions to hand notices on to";
+        return Err(Failure::bad_input(message).hint("add --vfs N, or use --notices repath").into());
+    }
+    if shaping.is_none() && notices.is_none() && guids == Guids::Static {
+        return Ok(None);
+    }
+    let plain = shaping.map(shaping::Shaping::stack).unwrap_or_default();
+    let notices = notices.unwrap_or_default();
+    // Where notices are the manager's to send, no machine asks for its own.
+    Ok(Some(StackOptions { notices, guids, wakes_peers: notices == Notices::All, ..plain }))
 }
 
 /// The key of subnet administration: a random one where virtual machines may move, since 1 is everyone's.

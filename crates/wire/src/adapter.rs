@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{DataRate, GidPrefix, Guid, Lid, PathRate, QpNum, ServiceLevel};
+use crate::{DataRate, GidPrefix, Guid, Lid, PKey, PathRate, QpNum, ServiceLevel};
 
 /// What an adapter tells its host of a port.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,6 +29,8 @@ pub struct PortFacts {
     pub rate: DataRate,
     /// The rate of its link as path records name it, for comparison with theirs; code 0 while there is no link.
     pub link_rate: PathRate,
+    /// The keys of its P_Key table, in order, without places that are free (IBA 14.2.5.7).
+    pub p_keys: Vec<PKey>,
     /// Set in the one telling that answers the manager's demand to register again (IBA 14.4.11).
     pub reregister: bool,
     /// How the host is to answer congestion notifications; none while congestion control is off.

@@ -92,9 +92,9 @@ pub use rmpp::{RMPP_AT, RMPP_END, RMPP_PAYLOAD, RMPP_VERSION, RmppHeader, RmppTy
 pub use sa::{
     GuidInfoRecord, InformInfo, InformInfoRecord, LinearForwardingTableRecord, LinkRecord,
     MulticastForwardingTableRecord, NodeRecord, PKeyTableRecord, PathRate, PathRecord, PortInfoRecord,
-    SA_CLASS_VERSION, SA_DATA_SIZE, SaMad, SaRecord, Selector, ServiceRecord, SlToVlTableRecord,
-    SmInfoRecord, SwitchInfoRecord, VlArbitrationRecord, VmMove, VmMoveKind, VmMoveLate, VmMoveMethod,
-    VmMoveOrder, VmMoveResult, VmMoveWrite, sa_attribute, sa_capability, sa_status,
+    ReceivedData, SA_CLASS_VERSION, SA_DATA_SIZE, SaMad, SaRecord, Selector, ServiceRecord,
+    SlToVlTableRecord, SmInfoRecord, SwitchInfoRecord, VlArbitrationRecord, VmMove, VmMoveKind, VmMoveLate,
+    VmMoveMethod, VmMoveOrder, VmMoveResult, VmMoveWrite, sa_attribute, sa_capability, sa_status,
 };
 pub use smp::{
     GuidInfo, LinearForwardingTable, LinkSpeedExt2, MlnxExtPortInfo, MulticastForwardingTable,

@@ -55,7 +55,7 @@ fn own_name(class: MgmtClass, attribute: AttributeId) -> Option<&'static str> {
 /// Below this, numbers mean the same in every class (IBA 13.4.8).
 const FIRST_OF_A_CLASS: u16 = 0x10;
 
-const ADMINISTRATION: [(AttributeId, &str); 18] = [
+const ADMINISTRATION: [(AttributeId, &str); 19] = [
     (sa::NODE_RECORD, "NodeRecord"),
     (sa::PORT_INFO_RECORD, "PortInfoRecord"),
     (sa::SL_TO_VL_TABLE_RECORD, "SLtoVLMappingTableRecord"),
@@ -74,6 +74,7 @@ const ADMINISTRATION: [(AttributeId, &str); 18] = [
     (sa::INFORM_INFO_RECORD, "InformInfoRecord"),
     (sa::VM_MOVE, "VmMove"),
     (sa::VM_MOVE_WRITE, "VmMoveWrite"),
+    (sa::RECEIVED_DATA, "ReceivedData"),
 ];
 
 const PERFORMANCE: [(AttributeId, &str); 13] = [

@@ -176,10 +176,12 @@ layout! {
         32, 16, slid: Lid;
         /// To a manager: the port to notify, 0 for all that have subscribed. In a Report: 0.
         48, 16, target: Lid;
-        /// The GUID that has a new LID.
+        /// The GUID that has a new LID, or whose ways are others.
         64, 64, guid: crate::Guid;
+        /// For how many seconds at most queue pairs are held.
+        128, 16, hold_s: u16;
         /// Reserved.
-        128, 304, reserved_128: [u8; 38];
+        144, 288, reserved_144: [u8; 36];
     }
 }
 
@@ -198,6 +200,11 @@ impl RepathKind {
     pub const NEW_LID: Self = Self(3);
     /// Ways from and to `guid`, which has the LID `dlid`, carry another rate or MTU: ask for them again.
     pub const RATE: Self = Self(4);
+    /// Ways from and to `guid`, which has the LID `dlid`, are about to have other service levels: queue pairs to it are held until
+    /// [`LEVELS`](Self::LEVELS) has come and its path record is known again, or for `hold_s` seconds.
+    pub const HOLD: Self = Self(5);
+    /// They have: ask for them again. Queue pairs that are held go on with the answer.
+    pub const LEVELS: Self = Self(6);
 }
 
 impl crate::Bits for RepathKind {

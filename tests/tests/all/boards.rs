@@ -8,11 +8,11 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use weft_judges::{Lab, output_of};
+use weft_judges::{Lab, free_port, output_of};
 use weft_topology::Fabric;
 use weft_topology::generate::{GenerateOptions, xgft};
 
-use crate::prometheus::{Prometheus, free_port, get, json, query_at, wait_until};
+use crate::prometheus::{Prometheus, get, json, query_at, wait_until};
 
 /// Queries that need not return data on the laboratory of this test, each with its reason. One that does must not stand here.
 const EMPTY: [(&str, &str); 0] = [];
@@ -230,6 +230,9 @@ fn each_panel_shows_data_and_each_target_is_scraped() {
         }
     }
     consoles_show_the_same(&watched, &dashboards);
+    // The same panels, as a browser draws them.
+    let mut browser = crate::page::pytest("test_consoles.py", "not long");
+    println!("{}", output_of(browser.env("WEFT_PROMETHEUS", watched.prometheus.address().to_string())));
     community_rules_have_their_sources(&watched);
 }
 

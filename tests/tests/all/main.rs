@@ -15,6 +15,7 @@ mod engines;
 mod figures;
 mod hosts;
 mod ibsim;
+mod isolation;
 mod keys;
 mod kinds;
 mod kubernetes;

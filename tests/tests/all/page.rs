@@ -10,7 +10,7 @@ fn root() -> PathBuf {
 }
 
 /// pytest in a browser; what is seen lies in `target/page`.
-fn pytest(file: &str, marked: &str) -> Command {
+pub(crate) fn pytest(file: &str, marked: &str) -> Command {
     let folder = root().join("tests/page");
     let mut pytest = judge("pytest");
     pytest.args(["-q", "-s", "--color=no", "--durations=5", "-p", "no:cacheprovider", "-m", marked]);

@@ -1,14 +1,14 @@
 //! Prometheus and promtool judge the exporters of a living laboratory, and `docs/metrics.md` with them.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tempfile::TempDir;
-use weft_judges::{Lab, output_of, weft_program};
+use weft_judges::{Lab, free_port, output_of, weft_program};
 use weft_topology::Fabric;
 use weft_topology::generate::{GenerateOptions, xgft};
 
@@ -53,11 +53,6 @@ pub(crate) fn get(address: SocketAddr, path: &str) -> Option<String> {
     stream.read_to_string(&mut answer).ok()?;
     let (head, body) = answer.split_once("\r\n\r\n")?;
     head.lines().next()?.contains(" 200 ").then(|| body.to_owned())
-}
-
-/// A TCP port of the loopback that was free a moment ago.
-pub(crate) fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 /// What a query gives now at a Prometheus: one value for each series.
@@ -185,7 +180,7 @@ impl Prometheus {
 
     fn spawn(config: &Path, more: &[String]) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
         let process = Command::new("prometheus")
             .arg(format!("--config.file={}", config.display()))
             .arg(format!("--storage.tsdb.path={}", folder.path().join("data").display()))

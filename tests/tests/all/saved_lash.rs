@@ -11,12 +11,20 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../topologies")
 }
 
-/// The 3x2 mesh, or what is left of it without the cable between S2 and S5.
+/// The 3x2 mesh, or what is left of it without the cable between S2 and S5 (`ring`), without that between S3 and S4 too (`line`), or
+/// without the one between S4 and S5.
 fn fabric(name: &str) -> Fabric {
     let text = std::fs::read_to_string(folder().join("lash-mesh.topo")).unwrap();
     let mesh = parse("lash-mesh.topo", &text).unwrap();
-    let cut = PortRef::new(mesh.find("S2").unwrap(), PortNum(2));
-    let kept = mesh.cables().filter(|cable| name == "mesh" || (cable.a != cut && cable.b != cut));
+    let cuts: &[(&str, u8)] = match name {
+        "mesh" => &[],
+        "ring" => &[("S2", 2)],
+        "line" => &[("S2", 2), ("S3", 2)],
+        _ => &[("S4", 2)],
+    };
+    let cuts: Vec<PortRef> =
+        cuts.iter().map(|(node, port)| PortRef::new(mesh.find(node).unwrap(), PortNum(*port))).collect();
+    let kept = mesh.cables().filter(|cable| !cuts.contains(&cable.a) && !cuts.contains(&cable.b));
     mesh.part(|_| true, kept.collect::<Vec<_>>()).unwrap()
 }
 
@@ -71,4 +79,14 @@ fn the_mesh_is_as_saved() {
 #[test]
 fn the_ring_is_as_saved() {
     is_as_saved("ring");
+}
+
+#[test]
+fn the_line_is_as_saved() {
+    is_as_saved("line");
+}
+
+#[test]
+fn the_mesh_after_fault_one_is_as_saved() {
+    is_as_saved("fault-one");
 }

@@ -2,13 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read};
-use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
-use weft_judges::{Lab, first_host, output_of, weft_program, x5};
+use weft_judges::{Lab, first_host, free_port, output_of, weft_program, x5};
 use weft_topology::generate::{self, GenerateOptions};
 use weft_topology::{Fabric, Node};
 
@@ -286,8 +285,7 @@ fn after_a_hundred_clients_were_killed_the_next_one_works() {
 #[test]
 fn tools_run_elsewhere_by_the_hubs_door() {
     let fabric = x5();
-    // Free when it was asked for; the hub says if it no longer is.
-    let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
+    let port = free_port().to_string();
     let lab = Lab::start(&fabric, &["--pack", "all", "--hub-door", &port]);
     let far = |role: &str, options: &[&str], program: &[&str]| {
         let identity = lab.folder().join(format!("w/default/identities/{role}.pem"));

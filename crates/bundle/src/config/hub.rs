@@ -49,6 +49,17 @@ pub fn has_started(lab: &LabFolder) -> bool {
     lab.place(LabFile::Started).exists()
 }
 
+/// Forgets the note of a hub that may have died before it said so: the next one says it again, and starts what runs no second time.
+pub fn forget_start(lab: &LabFolder) -> anyhow::Result<()> {
+    let path = lab.place(LabFile::Started);
+    match std::fs::remove_file(&path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("cannot remove {}", path.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Takes note of that.
 pub fn note_start(lab: &LabFolder) -> anyhow::Result<()> {
     folder::write(&lab.place(LabFile::Started), b"")

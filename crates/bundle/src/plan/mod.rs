@@ -45,6 +45,7 @@ pub fn write(
         dilation: wanted.device.data.shaped.then_some(wanted.device.data.dilation),
         vfs: wanted.adapters.iter().map(|adapter| adapter.vfs.len()).min(),
         empty_slots: wanted.empty_slots,
+        guids_stay: wanted.guids_stay(),
         qp0_denied: !wanted.slots_qp0,
         agents: agent_records(wanted, groups, places),
         sm: wanted.sm.as_ref().map(|wanted| sm(wanted, first(wanted.at))),

@@ -117,7 +117,7 @@ pub(crate) fn vmm(
     wanted: &Wanted<'_>,
 ) -> anyhow::Result<VmmPart> {
     let seat = seat(record, place.clone(), quic);
-    let scheme = if wanted.empty_slots { Scheme::Dynamic } else { Scheme::Prepopulated };
+    let scheme = Scheme::of(wanted.empty_slots, wanted.guids_stay());
     let pieces = wanted.fabric.pieces();
     let at = wanted.fabric.by_guid(place.node).map(|node| PortRef::new(node, place.port));
     let piece = at.and_then(|at| pieces.of_seat(at)).context("a VM manager without a port")?;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use weft_device::DeviceOptions;
-use weft_host::stack::StackOptions;
+pub use weft_host::stack::{Guids, Notices, StackOptions};
 use weft_link::PeerAddress;
 use weft_machine::Time;
 use weft_topology::{Adapter, Fabric, NodeIndex, PortRef};
@@ -122,6 +122,11 @@ pub struct WantedPm {
 }
 
 impl<'a> Wanted<'a> {
+    /// Whether GUIDs stay with virtual functions, so that machines are found by name.
+    pub fn guids_stay(&self) -> bool {
+        self.hosts.as_ref().is_some_and(|stack| stack.guids == Guids::Dynamic)
+    }
+
     /// The nodes of a cabling and nothing beside them, with the usual options: an agent for each device, and no manager.
     pub fn bare(fabric: &'a Fabric, topology: impl Into<String>) -> Self {
         Self {

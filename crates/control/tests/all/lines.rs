@@ -11,14 +11,15 @@ use weft_control::pm::{HotSpot, PmPort, PmStatus};
 use weft_control::process::{Clients, Condition, Health, Hello, Identity, ProcessKind, Subscribed};
 use weft_control::schema::{samples, schema};
 use weft_control::sm::{
-    EngineReport, Instructed, ManagerStatus, PhaseTime, SmState, SmStatus, Summary, SweepKind, SweepPhase,
+    EngineReport, Instructed, ManagerStatus, PhaseTime, Signalled, SmState, SmStatus, Summary, SweepKind,
+    SweepPhase,
 };
 use weft_control::traffic::{Command, Destination, FlowId, FlowSpec, MoveBy, PathSource, Transport, Work};
 use weft_control::vm::{Departed, ImagePart, Slot, VmIdentity, VmOrder, VmStep};
 use weft_control::vmm::VmMoveCounts;
 use weft_control::{
     Answer, Error, ErrorCode, Event, EventFilter, HexBytes, HexGuid, Incarnation, KeyBlock, PartitionsTaken,
-    ReplyBody, ReplyLine, Request, RequestLine, Role, Since, Utc,
+    PlannedRoutes, ReplyBody, ReplyLine, Request, RequestLine, Role, Since, Utc,
 };
 use weft_machine::Time;
 use weft_wire::{Guid, Lid, PKey, PortNum, ServiceLevel, TrapNumber, VirtualLane};
@@ -147,7 +148,17 @@ fn sm_events() -> Vec<SmEvent> {
         SmEvent::MoveRefused { guid: GUID, lid: Lid(7), reason: "no".into() },
         SmEvent::MoveLate { guid: GUID, lid: Lid(7), switches: 2, wait_ns: 5_000_000_000 },
         SmEvent::MoveFinished { lids: 1, smps: 2 },
+        SmEvent::MoveHeld {
+            guid: GUID,
+            lid: Lid(7),
+            told: 4,
+            untold: 1,
+            wait_ns: 6_442_450_944,
+            circle: "a -> b".into(),
+        },
         SmEvent::MoveBroken { guid: GUID, lid: Lid(7), reason: "no".into() },
+        SmEvent::ReceivedWeighed { hosts: 4, before: 500_000_000, after: Some(333_333_333), is_taken: true },
+        SmEvent::ReceivedWeighed { hosts: 1, before: 500_000_000, after: None, is_taken: false },
         SmEvent::Rebalanced { lids: 3, smps: 12, kept: 1, before: 741, after: Some(902) },
         SmEvent::Rebalanced { lids: 3, smps: 12, kept: 0, before: 741, after: None },
     ]
@@ -159,6 +170,9 @@ fn events() -> Vec<EventKind> {
         EventKind::Pm(PmEvent::Learned { nodes: 3, ports: 4 }),
         EventKind::Pm(PmEvent::NotLearned { question: Question::OwnPort, status: None }),
         EventKind::Pm(PmEvent::AskedAgain),
+        EventKind::Pm(PmEvent::ReceivedReported),
+        EventKind::Pm(PmEvent::ReceivedNotReported { status: Some(0x200) }),
+        EventKind::Pm(PmEvent::ReceivedNotReported { status: None }),
         EventKind::Agent(AgentEvent::LinkUp {
             guid: GUID,
             node: "s".into(),
@@ -246,6 +260,7 @@ fn answers() -> Vec<Answer> {
         managers: vec![manager],
         last: Some(summary()),
         phase: Some(SweepPhase::Verify),
+        signalled: Signalled { reports: 6, acks: 12, ..Signalled::default() },
         ..SmStatus::default()
     };
     let spot = HotSpot { lid: Lid(9), port_guid: GUID, since_sweep: 3, contributors: vec![GUID] };
@@ -266,7 +281,9 @@ fn answers() -> Vec<Answer> {
         Answer::ReadPartitions(PartitionsTaken { in_charge: true, smps: 2, ..PartitionsTaken::default() }),
         Answer::PlanPartitions {
             writes: vec![KeyBlock { node: HexGuid(Guid(7)), port: PortNum(1), block: 0 }],
+            routes: Some(PlannedRoutes { engine: "pftree".into(), rows: 3, ..PlannedRoutes::default() }),
         },
+        Answer::RoutingOptions { engine: r#"{"lanes":8}"#.into(), management_lane: true },
         Answer::PmStatus(Box::new(pm)),
         Answer::PmPorts { ports: vec![port], more: true },
         Answer::LabStatus(Box::new(lab_status())),

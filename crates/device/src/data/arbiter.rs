@@ -10,6 +10,12 @@ const LIMIT_BLOCKS: u32 = 64;
 /// The limit that is none.
 const UNLIMITED: u8 = 255;
 
+/// Lane and weight of the entries of a table, given as its two halves: those with a weight, of a port's `lanes`.
+pub(super) fn entries(halves: &[VlArbitrationTable], lanes: u8) -> Vec<(VirtualLane, u8)> {
+    let all = halves.iter().flat_map(|half| half.entries);
+    all.filter(|entry| entry.weight > 0 && entry.vl.0 < lanes).map(|entry| (entry.vl, entry.weight)).collect()
+}
+
 /// A port's tables as the next choice needs them.
 #[derive(Debug)]
 pub(crate) struct Arbiter {
@@ -77,11 +83,7 @@ impl Arbiter {
     /// lane in neither table is one that no one has said anything of, as all are before the tables are written: it takes
     /// its turn at the end of the low table, one packet at a time, so that none waits for ever.
     pub(crate) fn new(tables: &[VlArbitrationTable; 4], limit: u8, lanes: u8) -> Self {
-        let entries = |halves: &[VlArbitrationTable]| -> Vec<(VirtualLane, u8)> {
-            let all = halves.iter().flat_map(|half| half.entries);
-            all.filter(|e| e.weight > 0 && e.vl.0 < lanes).map(|e| (e.vl, e.weight)).collect()
-        };
-        let (high, mut low) = (entries(&tables[2..]), entries(&tables[..2]));
+        let (high, mut low) = (entries(&tables[2..], lanes), entries(&tables[..2], lanes));
         let told: LaneSet = high.iter().chain(&low).map(|&(lane, _)| lane).collect();
         // All lanes that there can be: what came while there were more lanes leaves all the same.
         low.extend((0..15).map(VirtualLane).filter(|&lane| !told.contains(lane)).map(|lane| (lane, 1)));

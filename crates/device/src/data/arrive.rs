@@ -213,6 +213,9 @@ impl Device {
             let (port, _) = self.data.port_and_lane(buffer);
             return self.data.comes_in(at, port, held);
         }
+        if self.data.bus.is_some() && buffer != LaneIndex::NONE {
+            return self.hold_for_bus(at, held);
+        }
         self.enqueue(at, queue, held, heading.size as u16, lane);
     }
 
@@ -362,6 +365,9 @@ impl Device {
             }
         }
         while let Some(place) = self.data.take_coming(port) {
+            self.drop_held(place, DropReason::LinkLost, port);
+        }
+        for place in self.data.leave_bus(at, port) {
             self.drop_held(place, DropReason::LinkLost, port);
         }
         self.stop_drain(port);

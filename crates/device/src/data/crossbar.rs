@@ -60,6 +60,13 @@ impl Speed {
     pub(super) fn time(self, size: u16) -> Time {
         Time::from_nanos((u64::from(size) * self.0) >> 16)
     }
+
+    /// The time of a packet where only `part` of `whole` of the rate may be used, rounded up: never more is used.
+    pub(super) fn time_of_share(self, size: u16, part: u32, whole: u32) -> Time {
+        let time = u128::from(size) * u128::from(self.0) * u128::from(whole);
+        let nanos = time.div_ceil(u128::from(part.max(1)) << 16);
+        Time::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+    }
 }
 
 /// The buffer behind the crossbar of one output, in one line of the cache. Its packets are a chain through the pool that begins
@@ -355,7 +362,11 @@ impl Device {
         let data = &mut self.data;
         let (out, behind) = (&data.outs[output], &data.crossing.behind[output]);
         let room = behind.count < data.crossing.output_packets && !out.ready.is_empty();
-        let crosses = if room && behind.crossed > at { behind.crossed } else { NEVER };
+        let crosses = match room {
+            true if behind.crossed > at => behind.crossed,
+            true => data.share_opens(at, output),
+            false => NEVER,
+        };
         data.deadlines.set(usize::from(output.0), behind.departs.min(crosses));
     }
 

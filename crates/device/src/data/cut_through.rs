@@ -142,6 +142,9 @@ impl Device {
         if self.data.host && self.data.is_limited(port) {
             return self.wait_for_host(at, port, buffer, place);
         }
+        if self.data.bus.is_some() && output != PortNum::ZERO {
+            return self.over_bus(at, port, place);
+        }
         if !self.data.host && output != PortNum::ZERO {
             return self.join(at, buffer.into(), place, output, size, lane);
         }

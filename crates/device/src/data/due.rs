@@ -6,6 +6,7 @@ use weft_machine::Time;
 use weft_wire::PortNum;
 
 use super::DataPath;
+use super::bus::Direction;
 use crate::Device;
 use crate::moment::NEVER;
 
@@ -20,6 +21,8 @@ pub enum Deadline {
     Input(PortNum),
     /// A packet that cuts through joins its queue, or is in.
     Coming(PortNum),
+    /// A packet has crossed the bus of a vSwitch's host.
+    Bus(Direction),
     /// The head of a queue may have waited for too long.
     Lifetime,
 }
@@ -31,6 +34,8 @@ impl fmt::Display for Deadline {
             Self::ToHost(port) => write!(f, "packet to the host of port {port}"),
             Self::Input(port) => write!(f, "crossbar input {port} free"),
             Self::Coming(port) => write!(f, "packet through port {port}"),
+            Self::Bus(Direction::ToAdapter) => f.write_str("packet over the host's bus to the adapter"),
+            Self::Bus(Direction::ToHost) => f.write_str("packet over the host's bus to a function"),
             Self::Lifetime => f.write_str("packet lifetime"),
         }
     }
@@ -50,7 +55,9 @@ impl DataPath {
             return (self.expiry <= at && self.expiry != NEVER).then_some(Deadline::Lifetime);
         };
         let ports = self.outs.len();
-        Some(if let Some(port) = self.coming_at(place) {
+        Some(if let Some(direction) = self.bus_at(place) {
+            Deadline::Bus(direction)
+        } else if let Some(port) = self.coming_at(place) {
             Deadline::Coming(port)
         } else if let Some(place) = place.checked_sub(ports) {
             let port = PortNum(place as u8);
@@ -70,6 +77,7 @@ impl Device {
             Deadline::ToHost(port) => self.drained(at, port),
             Deadline::Input(port) => self.data.input_due(port),
             Deadline::Coming(port) => self.has_come(at, port),
+            Deadline::Bus(direction) => self.bus_crossed(at, direction),
             Deadline::Lifetime => self.expire(at),
         }
     }

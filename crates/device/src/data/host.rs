@@ -386,6 +386,7 @@ impl Device {
             mtu: 128 << end.info.neighbor_mtu.code().min(5),
             rate: if end.state.is_up() { self.data.rates[port] } else { DataRate::INSTANT },
             link_rate: if end.state.is_up() { PathRate::of_link(&end.info) } else { PathRate::default() },
+            p_keys: end.p_keys.iter().filter(|key| key.partition() != 0).copied().collect(),
             reregister: false,
             congestion: self.congestion.settings(port),
         };

@@ -37,6 +37,9 @@ impl DataPath {
             out_lane.wait.begin(at);
         }
         if out_lane.credit() >= u16::from(blocks) {
+            if let Some(shares) = &mut self.shares {
+                shares.begins(at, index);
+            }
             out.ready.insert(lane);
             if out.is_open() {
                 self.todo.push(output);
@@ -61,6 +64,9 @@ impl DataPath {
             out_lane.wait.end(at);
             let out = &mut self.outs[output];
             out.wanted.remove(lane);
+            if let Some(shares) = self.shares.as_mut().filter(|_| out.ready.contains(lane)) {
+                shares.ceases(at, index);
+            }
             out.ready.remove(lane);
         } else {
             out_lane.first_blocks = self.queues[out_lane.first].head_blocks;
@@ -97,6 +103,9 @@ impl DataPath {
         let index = self.index(output, lane);
         let (out, out_lane) = (&mut self.outs[output], &mut self.out_lanes[index]);
         if out_lane.first != QueueIndex::NONE && out_lane.credit() >= u16::from(out_lane.first_blocks) {
+            if let Some(shares) = self.shares.as_mut().filter(|_| !out.ready.contains(lane)) {
+                shares.begins(at, index);
+            }
             out.ready.insert(lane);
             if out.is_open() {
                 self.todo.push(output);
@@ -105,6 +114,9 @@ impl DataPath {
         }
         if out_lane.first != QueueIndex::NONE {
             out.starved.insert(lane);
+        }
+        if let Some(shares) = self.shares.as_mut().filter(|_| out.ready.contains(lane)) {
+            shares.ceases(at, index);
         }
         out.ready.remove(lane);
         if out.phase == Phase::Idle && out.wanted.is_empty() {

@@ -5,6 +5,7 @@
 //!  cable ─▶ arrive ─▶ Queue (port, lane) ─▶ head asks for (output, lane) ─▶ Output ─▶ depart ─▶ cable
 //!              │           └─ HCA: Drain, the host's limit ─▶ the host, the own agents      │
 //!  cable ◀─ FlowControl ◀───────────────── blocks are free again ◀──────────────────────────┘
+//!  vSwitch: arrive ─▶ the bus of its host ─▶ Queue ([`bus`])
 //!  host, programs, own agents ─▶ Queue of their own (port, lane) ─▶ Output, with the host's limit
 //! ```
 //!
@@ -18,6 +19,7 @@ mod account;
 mod arbiter;
 mod arrive;
 mod buffer;
+mod bus;
 mod counting;
 mod credit;
 mod crossbar;
@@ -33,6 +35,7 @@ mod line;
 mod mark;
 mod output;
 mod pace;
+mod shares;
 #[cfg(test)]
 mod tests;
 mod turns;
@@ -45,23 +48,26 @@ use weft_wire::{DataRate, PortNum, VirtualLane};
 pub use account::{BufferAccount, DataAccount, LaneAccount};
 pub(crate) use arrive::{Heading, KeyHeading, WrongKey};
 pub(crate) use buffer::Body;
+pub use bus::Direction as BusDirection;
 pub use due::Deadline;
 
 use crate::moment::NEVER;
 use crate::port::Port;
 use crate::size::{CREDIT_MAX, blocks};
-use crate::{Device, DeviceOptions};
+use crate::{DataPathOptions, Device, DeviceOptions};
 use account::LaneAccounts;
 use arbiter::Arbiter;
 use buffer::{Held, Pool, Queue};
+use bus::Bus;
 use credit::Reach;
-use crossbar::Crossing;
+use crossbar::{Crossing, Speed};
 use cut_through::CutThrough;
 use deadlines::Deadlines;
 use host::{Drain, Own};
 use index::{LaneIndex, PerLane, PerPort, PoolIndex, Position as _, QueueIndex, Queues};
 use output::{Checks, Out, OutLane};
 use pace::Pace;
+use shares::Shares;
 use virtual_queues::VirtualQueues;
 
 /// Nanoseconds of fabric time in a tick of XmitWait.
@@ -82,7 +88,7 @@ pub(crate) struct DataPath {
     pub(crate) traps: Time,
     /// When each port's packet has left, then when each port's packet has reached the host; in a switch with limited
     /// inputs, when an awaited input may send again. Where packets cut through, when each port's next
-    /// packet joins its queue.
+    /// packet joins its queue. In a vSwitch, when a packet has crossed the host's bus.
     deadlines: Deadlines,
     outs: PerPort<Out>,
     /// By port and lane those of what comes in, then those of what the host sends, then those for one output each.
@@ -103,9 +109,13 @@ pub(crate) struct DataPath {
     reach: PerPort<Reach>,
     pool: Pool,
     crossing: Crossing,
+    /// Lanes held to their shares of a switch's links; none where a lane lends what it does not use.
+    shares: Option<Box<Shares>>,
     virtual_queues: Option<VirtualQueues>,
     /// What has begun to come in; none where packets are stored and forwarded.
     cut_through: Option<Box<CutThrough>>,
+    /// The bus of a vSwitch's host; none in other devices.
+    bus: Option<Box<Bus>>,
     /// Nanoseconds of machine time in one of fabric time.
     dilation: u32,
     drains: PerPort<Drain>,
@@ -117,7 +127,7 @@ pub(crate) struct DataPath {
     todo: Vec<PortNum>,
     /// A switch's own address.
     own: Own,
-    options: crate::DataPathOptions,
+    options: DataPathOptions,
     /// A tick in nanoseconds of machine time.
     pub(crate) tick: u64,
     /// Where in `queues` those of the host begin.
@@ -150,6 +160,9 @@ impl DataPath {
         let mut pool = Pool::new();
         pool.keep_arrivals(cut_through.is_some(), Time::ZERO);
         let coming = if cut_through.is_some() { count } else { 0 };
+        let bus = if is_switch { Bus::new(data, count, deadlines + coming) } else { None };
+        let on_bus = bus.as_ref().map_or(0, |_| Bus::DEADLINES);
+        let shares = if is_switch { Shares::new(data, count, shift) } else { None };
         let out = |port: &Port| Out::new(Arbiter::new(&port.vl_arbitration, 0, port.lanes));
         Self {
             now: Time::ZERO,
@@ -167,13 +180,15 @@ impl DataPath {
                 .map(|at| Queue::of(PortNum((at >> shift) as u8), is_switch))
                 .collect(),
             crossing,
+            shares,
             virtual_queues,
             cut_through,
+            bus,
             outs: ports.iter().map(out).collect(),
             out_lanes: PerLane::of(OutLane::default(), count << shift),
             drains: PerPort::of(Drain::new(data), hosts),
             gates: PerPort::of(Pace::default(), hosts),
-            deadlines: Deadlines::new(deadlines + coming),
+            deadlines: Deadlines::new(deadlines + coming + on_bus),
             expiry: NEVER,
             seldom: NEVER,
             traps: NEVER,
@@ -224,6 +239,7 @@ impl DataPath {
             .chain(leaving)
             .chain(draining)
             .chain(self.coming())
+            .chain(self.on_bus())
             .filter(|&at| at != PoolIndex::NONE)
             .map(|at| self.pool.get(at))
     }
@@ -248,6 +264,9 @@ impl Device {
         let out = &mut data.outs[port];
         out.pace = Pace::new(rate);
         data.crossing.link_up(port, rate, data.dilation);
+        if let Some(shares) = &mut data.shares {
+            shares.link_up(port, Speed::new(rate, 100, data.dilation));
+        }
         if let Some(cut_through) = &mut data.cut_through {
             cut_through.link_up(port, rate, data.dilation);
         }
@@ -291,6 +310,11 @@ impl Device {
         let settings = &self.ports[usize::from(port.0)];
         let out = &mut self.data.outs[port];
         out.arbiter = Arbiter::new(&settings.vl_arbitration, settings.info.vl_high_limit, settings.lanes);
+        if let Some(shares) = &mut self.data.shares {
+            shares.tables_changed(at, port, &settings.vl_arbitration, settings.lanes);
+            self.data.todo.push(port);
+        }
+        let out = &mut self.data.outs[port];
         if let Some(switch) = &self.switch {
             out.head_life = lifetime::span(settings.info.hoq_life, dilation);
             out.stall_count = settings.info.vl_stall_count;

@@ -195,7 +195,7 @@ impl Out {
 
 impl DataPath {
     /// The next packet in an output's arbitration leaves its queue: the queue, the packet and its lane. None while the
-    /// inputs of all that could go send as much as they may. At least one lane is ready.
+    /// inputs of all that could go send as much as they may, or their lanes have had their shares. At least one lane is ready.
     #[inline]
     pub(super) fn take_turn(
         &mut self,
@@ -203,7 +203,11 @@ impl DataPath {
         output: PortNum,
     ) -> Option<(QueueIndex, PoolIndex, VirtualLane)> {
         let limits = self.crossing.limits_inputs();
-        let (mut ready, mut sole) = (self.outs[output].ready, QueueIndex::NONE);
+        let mut ready = self.allowed(at, output, self.outs[output].ready);
+        if ready.is_empty() {
+            return None;
+        }
+        let mut sole = QueueIndex::NONE;
         if limits {
             (ready, sole) = self.sendable(at, output, ready);
             if ready.is_empty() {
@@ -241,6 +245,9 @@ impl DataPath {
         out_lane.waiting -= u32::from(size);
         out_lane.stalls = 0;
         self.outs[output].arbiter.sent(blocks, high);
+        if let Some(shares) = &mut self.shares {
+            shares.sent(at, output, lane, size, self.outs[output].wanted);
+        }
         if limits {
             self.crossing.engage(at, input, size);
             self.claim_met(output, input);
@@ -317,7 +324,9 @@ impl Device {
                 }
                 return;
             }
-            let Some((queue, place, lane)) = data.take_turn(at, output) else { return };
+            let Some((queue, place, lane)) = data.take_turn(at, output) else {
+                return data.deadlines.set(usize::from(output.0), data.share_opens(at, output));
+            };
             let (size, buffer) = {
                 let held = data.pool.get(place);
                 (held.size(), held.buffer)
@@ -379,7 +388,7 @@ impl Device {
             self.start(at, output);
         }
         if self.data.outs[output].phase == Phase::Idle {
-            self.data.deadlines.clear(usize::from(output.0));
+            self.data.deadlines.set(usize::from(output.0), self.data.share_opens(at, output));
         }
     }
 

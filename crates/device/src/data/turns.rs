@@ -161,7 +161,7 @@ impl DataPath {
         }
     }
 
-    fn release_claim(&mut self, output: PortNum) {
+    pub(super) fn release_claim(&mut self, output: PortNum) {
         if let Some(input) = self.crossing.turns.release(output) {
             self.wake_blocked(input);
         }

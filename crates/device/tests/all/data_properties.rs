@@ -4,7 +4,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use weft_device::{
     ClientId, Crossbar, DataPathOptions, Device, DeviceConfig, DeviceOptions, DropReason, Frame, Input,
-    Output, PortConfig, Unsent,
+    LaneShare, Output, PortConfig, Unsent,
 };
 use weft_machine::{Machine, Time};
 use weft_wire::{
@@ -417,6 +417,12 @@ fn crossbar() -> impl Strategy<Value = Crossbar> {
     prop_oneof![Just(Crossbar::UNLIMITED), Just(Crossbar::FIFO), Just(Crossbar::IS4), free]
 }
 
+/// Those of a vSwitch whose host has a bus, or of any device.
+fn with_bus(bus: bool) -> DataPathOptions {
+    let (host_bus_mbps, uplink) = (900 * u32::from(bus), PortNum(u8::from(bus)));
+    DataPathOptions { host_bus_mbps, uplink, ..DataPathOptions::default() }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(192))]
 
@@ -428,16 +434,13 @@ proptest! {
         buffer_packets in prop_oneof![Just(0u16), Just(1), Just(2), Just(16), any::<u16>()],
         crossbar in crossbar(),
         cut_through: bool,
+        bus: bool,
+        lane_share in prop::sample::select(LaneShare::ALL.as_slice()),
         steps in vec(step(), 0..150),
     ) {
-        let data = DataPathOptions {
-            shaped,
-            dilation: if shaped { 100 } else { 1 },
-            host_limit_mbps: if limited { 1000 } else { 0 },
-            buffer_packets,
-            crossbar,
-            cut_through,
-        };
+        let (dilation, host_limit_mbps) = (if shaped { 100 } else { 1 }, if limited { 1000 } else { 0 });
+        let limits = DataPathOptions { host_limit_mbps, cut_through, ..with_bus(bus) };
+        let data = DataPathOptions { shaped, dilation, buffer_packets, crossbar, lane_share, ..limits };
         let mut bench = Bench::new(if is_switch { NodeType::Switch } else { NodeType::Hca }, data);
         let mut waited = Vec::new();
         for step in steps {
@@ -465,12 +468,12 @@ proptest! {
         output_packets in 0..3u8,
         buffer_packets in prop_oneof![Just(2u16), Just(4), Just(16)],
         cut_through: bool,
+        bus: bool,
         steps in vec(crowded_step(), 50..400),
     ) {
         let crossbar = Crossbar { input_packets, output_packets, ..Crossbar::FIFO };
-        let dilation = 100;
-        let data =
-            DataPathOptions { shaped: true, dilation, buffer_packets, crossbar, cut_through, host_limit_mbps: 0 };
+        let limits = DataPathOptions { shaped: true, dilation: 100, ..with_bus(bus) };
+        let data = DataPathOptions { buffer_packets, crossbar, cut_through, ..limits };
         let mut bench = Bench::new(NodeType::Switch, data);
         let info = SwitchInfo { linear_fdb_top: 63, life_time_value: 20, ..SwitchInfo::default() };
         bench.ask(AttributeId::SwitchInfo, 0, &info.encode());

@@ -4,5 +4,6 @@ mod credits;
 mod cut_through;
 mod data_properties;
 mod fabric;
+mod lane_shares;
 mod properties;
 mod shares;

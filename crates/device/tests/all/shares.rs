@@ -11,7 +11,7 @@ use crate::fabric;
 const LINK: f64 = 16_000.0;
 const LIMIT: f64 = HOST_LIMIT as f64;
 
-fn options() -> DataPathOptions {
+pub(crate) fn options() -> DataPathOptions {
     DataPathOptions {
         shaped: true,
         dilation: 1000,
@@ -20,17 +20,17 @@ fn options() -> DataPathOptions {
     }
 }
 
-fn flow(from: u16, to: u16, service_level: u8) -> Flow {
+pub(crate) fn flow(from: u16, to: u16, service_level: u8) -> Flow {
     Flow { from, to, service_level }
 }
 
 /// Within so much of what it should be.
-fn close(found: f64, wanted: f64, within: f64) {
+pub(crate) fn close(found: f64, wanted: f64, within: f64) {
     assert!((found / wanted - 1.0).abs() < within, "{found:.0} is not {wanted:.0}");
 }
 
 /// One switch, host n at port n.
-fn star(hosts: u16, options: &DataPathOptions) -> Fabric {
+pub(crate) fn star(hosts: u16, options: &DataPathOptions) -> Fabric {
     let mut fabric = Fabric::new(options);
     let switch = fabric.switch(hosts as u8);
     for lid in 1..=hosts {
@@ -143,11 +143,11 @@ fn the_parking_lot() {
 
 /// The tree of the papers' experiments: leaves A, B, C, each with two links to one root.
 fn tree(hosts: u16, uplinks: LinkParameters) -> Fabric {
-    tree_with(Crossbar::IS4, hosts, uplinks)
+    tree_with(&options(), hosts, uplinks)
 }
 
-fn tree_with(crossbar: Crossbar, hosts: u16, uplinks: LinkParameters) -> Fabric {
-    let mut fabric = Fabric::new(&DataPathOptions { crossbar, ..options() });
+pub(crate) fn tree_with(options: &DataPathOptions, hosts: u16, uplinks: LinkParameters) -> Fabric {
+    let mut fabric = Fabric::new(options);
     let root = fabric.switch(6);
     for leaf in 0..3u16 {
         let switch = fabric.switch(2 + hosts as u8);
@@ -207,7 +207,8 @@ fn the_lanes_of_vftree() {
         shares(tree(2, DDR), &flows, &[&wanted[..], &wanted[3..]].concat());
         if bc < 2 {
             // With three lanes two outputs take turns at a full link, one of which wants less than a half.
-            shares(tree_with(Crossbar::FIFO, 2, DDR), &flows, &[&wanted[..], &wanted[3..]].concat());
+            let fifo = DataPathOptions { crossbar: Crossbar::FIFO, ..options() };
+            shares(tree_with(&fifo, 2, DDR), &flows, &[&wanted[..], &wanted[3..]].concat());
         }
     }
     let flows = [(1, 9, 0), (6, 9, 0), (10, 9, 0), (8, 11, 0)];

@@ -11,11 +11,11 @@ use super::variants::Axis;
 use super::vms;
 use crate::{
     Basis, BeffValue, Bound, Driver, Expect, Figure, FigureKind, Gain, MigrationValue, MigrationsOf, Paper,
-    Span, VmsSpec, What, When,
+    SignallingKind, Span, VmsSpec, What, When,
 };
 
 /// What `what` can be.
-const WHATS: [&str; 19] = [
+const WHATS: [&str; 20] = [
     "throughput",
     "per_host",
     "ratio",
@@ -28,6 +28,7 @@ const WHATS: [&str; 19] = [
     "recovery",
     "repeated",
     "broken",
+    "signalling",
     "hot_spots",
     "predicted_deadlock",
     "downtime",
@@ -181,6 +182,10 @@ impl Known<'_> {
             },
             "repeated" => What::Repeated { flows: self.flows(table, "flows")? },
             "broken" => What::Broken,
+            "signalling" => {
+                let kind = table.choice("kind", &SignallingKind::ALL, SignallingKind::name)?;
+                What::Signalling { kind: kind.unwrap_or(SignallingKind::All) }
+            }
             "hot_spots" => What::HotSpots { except: table.names_of("except", Role::Host)? },
             "predicted_deadlock" => self.predicted(table)?,
             "beff" => self.beff(table)?,
@@ -420,6 +425,8 @@ fn named(what: &What) -> String {
         What::Repeated { flows } if flows.is_empty() => "packets sent again".to_owned(),
         What::Repeated { flows } => format!("{}: packets sent again", listed(flows)),
         What::Broken => "flows that ended in error".to_owned(),
+        What::Signalling { kind: SignallingKind::All } => "signalling, all datagrams".to_owned(),
+        What::Signalling { kind } => format!("signalling, {kind}"),
         What::HotSpots { except } if except.is_empty() => "hosts found to be hot spots".to_owned(),
         What::HotSpots { except } => format!("hosts found to be hot spots beside {}", except.join(" and ")),
         What::PredictedDeadlock { after } => {

@@ -101,6 +101,7 @@ impl<'a> Inputs<'a> {
         let rates = self.rates;
         let usual = match name {
             "host_limit_gbps" => Some(f64::from(rates.host_limit_mbps) / 1000.0),
+            "host_bus_gbps" => Some(f64::from(rates.host_bus_mbps) / 1000.0),
             "message_overhead_ns" => Some(f64::from(rates.message_overhead_ns)),
             "switch_latency_ns" => Some(f64::from(rates.crossbar.latency_ns)),
             "cable_m" => Some(f64::from(rates.cable_m)),

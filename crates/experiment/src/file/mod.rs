@@ -1,10 +1,12 @@
 //! Reading an experiment's file.
 
+mod conditions;
 mod error;
 mod expects;
 mod faults;
 mod given;
 mod network;
+mod partitions;
 mod reader;
 mod schedule;
 mod traffic;
@@ -15,18 +17,20 @@ mod vms;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
+pub(crate) use crate::spec::VM_PREFIX;
+pub use conditions::Omitted;
+pub(crate) use conditions::{condition, is_usual};
 pub use error::FileError;
 pub(crate) use error::{At, Wrong, choices, listed, nearest};
 pub(crate) use network::{engine_reads, rates as read_rates};
 pub(crate) use reader::{Role, Table};
 pub use schedule::{Beside, ScheduleFile};
 pub(crate) use tree::words;
-pub(crate) use vms::VM_PREFIX;
 
 use expects::Known;
 use tree::{Entry, Kind, lay};
 use variants::Axis;
-use weft_device::{Crossbar, Profile};
+use weft_device::{Crossbar, LaneShare, Profile};
 use weft_machine::Time;
 
 use crate::{Experiment, RunId, Span};
@@ -46,6 +50,10 @@ pub struct ExperimentFile {
     plain: Experiment,
     /// The crossbar of every variant, whatever the file says.
     crossbar: Option<Crossbar>,
+    /// What becomes of lanes' shares in every variant, whatever the file says.
+    lane_share: Option<LaneShare>,
+    /// Conditions under which it cannot be run.
+    omitted: Vec<Omitted>,
 }
 
 /// One choice of variants, as it was read.
@@ -92,8 +100,18 @@ impl ExperimentFile {
             let message = format!("the file comes to {} runs", combinations.len() * seeds.len());
             return Err(Wrong::new(At::default(), message).allowed(format!("{RUNS_MAX} are allowed")));
         }
-        let file =
-            Self { name: name.to_owned(), text: text.to_owned(), base, axes, seeds, plain, crossbar: None };
+        let (name, text) = (name.to_owned(), text.to_owned());
+        let file = Self {
+            name,
+            text,
+            base,
+            axes,
+            seeds,
+            plain,
+            crossbar: None,
+            lane_share: None,
+            omitted: Vec::new(),
+        };
         for choices in combinations.drain(..) {
             let read = read_choice(&file.laid(&choices), &file.axes)?;
             if read.experiment.seeds != file.seeds {
@@ -111,6 +129,14 @@ impl ExperimentFile {
     pub fn with_crossbar(mut self, crossbar: Crossbar) -> Self {
         self.crossbar = Some(crossbar);
         self.plain.rates.crossbar = crossbar;
+        self
+    }
+
+    /// The same experiment on switches that do something else with the shares of lanes, in every variant.
+    #[must_use]
+    pub fn with_lane_share(mut self, lane_share: LaneShare) -> Self {
+        self.lane_share = Some(lane_share);
+        self.plain.rates.lane_share = lane_share;
         self
     }
 
@@ -153,6 +179,7 @@ impl ExperimentFile {
         let mut choice = read_choice(&self.laid(&run.choices), &self.axes)?;
         let rates = &mut choice.experiment.rates;
         rates.crossbar = self.crossbar.unwrap_or(rates.crossbar);
+        rates.lane_share = self.lane_share.unwrap_or(rates.lane_share);
         Ok(choice)
     }
 
@@ -194,14 +221,20 @@ fn read_top(top: &mut Table<'_>, axes: &[Axis]) -> Result<Experiment, Wrong> {
     let rates = network::rates(top)?;
     let engine = network::engine(top)?;
     let (sm, sm_at) = network::sm(top, &rates)?;
-    let (pm, pm_at) = network::pm(top, &rates)?;
+    let (pm, pm_at) = network::pm(top, &rates, &engine)?;
     let congestion = network::congestion(top)?;
     let hosts = network::hosts(top)?;
     let windows = windows(top, duration)?;
     let warm_up = top.seconds("warm_up")?.unwrap_or(Time::from_secs(3));
     let seeds = seeds(top)?;
     let vms = vms::vms(top, &pm, duration)?;
-    let traffic = traffic::read(top, &rates, duration)?;
+    if rates.host_bus_mbps > 0 && vms.is_none() {
+        let message = "`host_bus_gbps` of [rates] is shared by virtual functions, and [vms] is not there";
+        let wrong = Wrong::new(top.at, message);
+        return Err(wrong.allowed("write `[vms]`, or `host_limit_gbps` for hosts with one function"));
+    }
+    let copies = vms.as_ref().map(|vms| vms::copies(vms, &rates)).unwrap_or_default();
+    let traffic = traffic::read(top, &rates, duration, copies)?;
     let (sample_interval, ports) = record(top)?;
     let inputs = given::Inputs::new(top, &rates)?;
     let known =

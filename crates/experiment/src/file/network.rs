@@ -1,14 +1,16 @@
 //! `[fabric]`, `[rates]`, `[engine]`, `[sm]`, `[pm]`, `[congestion]` and `[hosts]`.
 
-use weft_device::{Crossbar, DataPathOptions, Profile};
+use weft_device::{Crossbar, DataPathOptions, LaneShare, Profile};
+use weft_host::stack::{Notices, PathCache};
 use weft_machine::Time;
 use weft_pm::DetectorKind;
-use weft_routing::{Chain, Engine};
-use weft_sm::CongestionOptions;
+use weft_routing::{Chain, Engine, PftreeOrder};
+use weft_sm::{CongestionOptions, Signalling};
 use weft_topology::LinkRate;
 use weft_wire::Mtu;
 
 use super::error::{Wrong, choices};
+use super::partitions;
 use super::reader::{Role, Table, as_quantity, as_text, wrong_kind};
 use super::tree::Kind;
 use crate::{CongestionSpec, EngineSpec, FabricSpec, HostsSpec, PmMode, PmSpec, Rates, Shape, SmSpec};
@@ -92,6 +94,7 @@ pub(crate) fn rates(top: &mut Table<'_>) -> Result<Rates, Wrong> {
     let profile = profile(&mut table)?;
     let usual = profile.map_or(HOST_LIMIT_GBPS, |profile| f64::from(profile.host_limit_mbps) / 1000.0);
     let limit = table.quantity("host_limit_gbps", "Gb/s", 4000.0)?.unwrap_or(usual);
+    let bus = table.quantity("host_bus_gbps", "Gb/s", 4000.0)?.unwrap_or_default();
     let mtu = match table.get("mtu") {
         None => Mtu::Bytes2048,
         Some(value) => {
@@ -113,6 +116,7 @@ pub(crate) fn rates(top: &mut Table<'_>) -> Result<Rates, Wrong> {
             .map_err(|error| Wrong::new(value.at, format!("`crossbar`: {error}")))?,
     };
     crossbar.latency_ns = table.number("switch_latency_ns", 0..=60_000)?.unwrap_or(crossbar.latency_ns);
+    let lane_share = table.choice("lane_share", &LaneShare::ALL, LaneShare::name)?.unwrap_or_default();
     let cut_through = table.flag("cut_through", profile.is_some_and(|profile| profile.cut_through))?;
     let lanes = table.number("lanes", 1..=LANES_MAX)?.unwrap_or(1);
     let usual = profile.map_or((0, 0), |profile| (profile.cable_m, profile.message_overhead_ns));
@@ -123,9 +127,11 @@ pub(crate) fn rates(top: &mut Table<'_>) -> Result<Rates, Wrong> {
         shaped,
         dilation,
         host_limit_mbps: (limit * 1000.0).round() as u32,
+        host_bus_mbps: (bus * 1000.0).round() as u32,
         mtu,
         buffer_packets,
         crossbar,
+        lane_share,
         cut_through,
         lanes,
         profile: profile.map(|profile| profile.name.to_owned()),
@@ -172,20 +178,28 @@ pub(super) fn engine(top: &mut Table<'_>) -> Result<EngineSpec, Wrong> {
             chain
         }
     };
-    let spec = EngineSpec {
+    let mut spec = EngineSpec {
         lanes: table.number("lanes", 1..=LANES_MAX)?,
         roots: table.names_of("roots", Role::Node)?,
         max_reverse_hops: table.number("max_reverse_hops", 0..=255)?,
         io_nodes: table.names_of("io_nodes", Role::Host)?,
         order: table.names_of("order", Role::Host)?,
+        learn_order: false,
         management_nodes: table.names_of("management_nodes", Role::Host)?,
         lfts: table.names_of("lfts", Role::Topology)?,
         lid_matrix: table.names_of("lid_matrix", Role::Topology)?,
         sl2vl: table.names_of("sl2vl", Role::Topology)?,
         psl: table.names_of("psl", Role::Topology)?,
+        partitions: partitions::partitions(top, &mut table)?,
+        pftree_order: table.choice("pftree_order", &PftreeOrder::ALL, PftreeOrder::name)?,
+        weights: partitions::weights(&mut table)?,
+        isolation_share: table.quantity("isolation_share", "one (a share)", 1.0)?,
         chain,
     };
     check_engine(&mut table, &spec)?;
+    if spec.order == ["received"] {
+        (spec.order, spec.learn_order) = (Vec::new(), true);
+    }
     if let Some((key, _)) = spec.saved().uneven() {
         let wrong = Wrong::new(table.at, format!("`{key}` and `lfts` name different numbers of files"));
         return Err(wrong.allowed("a file for each of `lfts`, in the same order, or none"));
@@ -206,6 +220,9 @@ fn check_engine(table: &mut Table<'_>, spec: &EngineSpec) -> Result<(), Wrong> {
         ("lid_matrix", !spec.lid_matrix.is_empty()),
         ("sl2vl", !spec.sl2vl.is_empty()),
         ("psl", !spec.psl.is_empty()),
+        ("pftree_order", spec.pftree_order.is_some()),
+        ("weights", !spec.weights.is_empty()),
+        ("isolation_share", spec.isolation_share.is_some()),
     ];
     let Ok(chain) = spec.chain.parse::<Chain>() else { return Ok(()) };
     for (option, _) in given.into_iter().filter(|(_, given)| *given) {
@@ -225,7 +242,8 @@ pub(super) fn sm(top: &mut Table<'_>, rates: &Rates) -> Result<(SmSpec, Option<S
     let mut table = top.table("sm")?;
     let spec = SmSpec {
         management_lane: table.flag("management_lane", true)?,
-        repath_on_reroute: table.flag("repath_on_reroute", true)?,
+        signalling: table.choice("signalling", &Signalling::ALL, Signalling::name)?.unwrap_or_default(),
+        one_sweep_per_cable: table.flag("one_sweep_per_cable", true)?,
         hoq_life: life(&mut table, "hoq_life_us")?,
         switch_life: life(&mut table, "switch_life_us")?,
         weights: table.numbers("weights", 0..=255)?,
@@ -265,7 +283,39 @@ fn life(table: &mut Table<'_>, key: &'static str) -> Result<Option<Time>, Wrong>
     }
 }
 
-pub(super) fn pm(top: &mut Table<'_>, rates: &Rates) -> Result<(PmSpec, Option<String>), Wrong> {
+/// The least number of sweeps between two reports of what hosts receive; 0 makes none. Routing has to learn something from them.
+fn learning(table: &mut Table<'_>, mode: PmMode, engine: &EngineSpec) -> Result<u32, Wrong> {
+    let Some(every) = table.number("learn_weights", 1..=1_000_000)? else {
+        let wrong = || {
+            Wrong::new(table.at, "`order = \"received\"` of [engine] takes a performance manager's counts")
+        };
+        let allowed = "write `learn_weights = 5` in [pm], or another number of sweeps";
+        return if engine.learn_order { Err(wrong().allowed(allowed)) } else { Ok(0) };
+    };
+    let at = table.get("learn_weights").map_or(table.at, |value| value.at);
+    if !matches!(mode, PmMode::Watch | PmMode::On) {
+        let wrong = Wrong::new(at, "`learn_weights` takes a performance manager that counts");
+        return Err(wrong.allowed("write `mode = \"watch\"` or `mode = \"on\"` in [pm]"));
+    }
+    let chain: Chain = engine.chain.parse().unwrap_or_default();
+    if !engine.weights.is_empty() && !engine.learn_order {
+        return Err(Wrong::new(
+            at,
+            "`learn_weights` takes the place of [[engine.weights]]: leave out one of them",
+        ));
+    }
+    if !engine.learn_order && chain.check_options(&["weights"]).is_err() {
+        let wrong = Wrong::new(at, format!("`learn_weights` means nothing to {}", engine.chain));
+        return Err(wrong.allowed("pftree-wt or pftree-combined, or `order = \"received\"` in [engine]"));
+    }
+    Ok(every)
+}
+
+pub(super) fn pm(
+    top: &mut Table<'_>,
+    rates: &Rates,
+    engine: &EngineSpec,
+) -> Result<(PmSpec, Option<String>), Wrong> {
     let mut table = top.table("pm")?;
     let at = table.at;
     let mode: PmMode = table.choice("mode", &PmMode::ALL, PmMode::name)?.unwrap_or_default();
@@ -295,6 +345,7 @@ pub(super) fn pm(top: &mut Table<'_>, rates: &Rates) -> Result<(PmSpec, Option<S
         utilisation_limit: table.quantity("utilisation_limit", "one (a share)", 1.0)?.unwrap_or(0.5),
         slow_sl: slow_sl.unwrap_or(rates.lanes.saturating_sub(1).max(1)),
         hysteresis,
+        learn_weights: learning(&mut table, mode, engine)?,
         lanes: table.flag("lanes", false)?,
         hot_spots: table.names_of("hot_spots", Role::Host)?,
     };
@@ -335,6 +386,8 @@ pub(super) fn hosts(top: &mut Table<'_>) -> Result<HostsSpec, Wrong> {
         ack_timeout: table.seconds("ack_timeout")?,
         retries: table.number("retries", 0..=1000)?,
         heed_repath: table.flag("heed_repath", true)?,
+        path_cache: table.choice("path_cache", &PathCache::ALL, PathCache::name)?.unwrap_or_default(),
+        notices: table.choice("notices", &Notices::ALL, Notices::name)?.unwrap_or_default(),
     };
     table.finish()?;
     Ok(spec)

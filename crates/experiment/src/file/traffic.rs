@@ -33,29 +33,26 @@ impl Everything {
     }
 }
 
-pub(super) fn read(top: &mut Table<'_>, rates: &Rates, duration: Time) -> Result<Everything, Wrong> {
+/// `copies`: flows that the file implies.
+pub(super) fn read(
+    top: &mut Table<'_>,
+    rates: &Rates,
+    duration: Time,
+    copies: Vec<FlowEntry>,
+) -> Result<Everything, Wrong> {
     let mut table = top.table("traffic")?;
     let body = rates.mtu_bytes();
-    let defaults = FlowOptions {
-        transport: Transport::ReliableConnection,
-        message_bytes: 65_536,
-        packet_bytes: body,
-        rate_gbps: None,
-        start: Time::ZERO,
-        stop: None,
-        paths: Paths::Asked,
-        move_by: MoveBy::Drain,
-    };
     let limits = Limits { body, duration };
-    let defaults = limits.options(&mut table, &defaults)?;
+    let defaults = limits.options(&mut table, &FlowOptions::usual(body))?;
     table.finish()?;
-    let all = Everything {
+    let mut all = Everything {
         flows: each(top, "flow", |name, table| flow(name, table, &limits, &defaults))?,
         patterns: each(top, "pattern", |name, table| pattern(name, table, &limits, &defaults))?,
         mixes: each(top, "mix", |name, table| mix(name, table, &limits, &defaults))?,
         beffs: each(top, "beff", |name, table| beff(name, table, &limits, &defaults))?,
         faults: faults(top, duration)?,
     };
+    all.flows.extend(copies);
     let names = all.names();
     for (nth, name) in names.iter().enumerate() {
         if names[..nth].contains(name) {
@@ -184,6 +181,11 @@ fn pattern(
         let wrong = Wrong::new(table.at, format!("the pattern `{name}` and its groups do not fit"));
         return Err(wrong.allowed("`against` names the second group of ptrnvsptrn, and of nothing else"));
     }
+    let processes = table.number("processes", 2..=4096)?;
+    if processes.is_some() && !against.is_empty() {
+        let wrong = Wrong::new(table.at, format!("`processes` of the pattern `{name}` are of one group"));
+        return Err(wrong.allowed("leave out `processes`, or take a pattern without `against`"));
+    }
     let shuffle = table.flag("shuffle", false)?;
     let options = limits.options(table, defaults)?;
     let left = options.stop.unwrap_or(limits.duration).saturating_sub(options.start);
@@ -191,7 +193,7 @@ fn pattern(
     if level < Time::from_millis(1) {
         return Err(Wrong::new(table.at, "`level_seconds` must be 0.001 or more"));
     }
-    Ok(PatternSpec { name, pattern, hosts, against, level, shuffle, options })
+    Ok(PatternSpec { name, pattern, hosts, processes, against, level, shuffle, options })
 }
 
 fn mix(

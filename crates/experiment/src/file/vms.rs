@@ -1,19 +1,21 @@
 //! `[vms]`, `[vm.NAME]` and `[[migrate]]`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
+use weft_host::stack::Guids;
+use weft_host::traffic::Work;
 use weft_machine::Time;
 use weft_vm::{Hypervisor, LatePolicy, Method, Route, UpdateOrder, VmName};
 
 use super::error::{At, Wrong};
 use super::reader::{Role, Table, texts};
-use crate::{MigrateSpec, PmMode, PmSpec, VmSpec, VmsSpec};
+use crate::{FlowEntry, FlowOptions, Memory, MigrateSpec, PmMode, PmSpec, Rates, VmSpec, VmsSpec};
+
+/// Bytes round the body of a packet of a reliable connection: LRH, BTH, ICRC and VCRC.
+const PACKET_OVERHEAD: u16 = 8 + 12 + 4 + 2;
 
 /// The most migrations of one `[[migrate]]`.
 const TIMES_MAX: i64 = 10_000;
-
-/// How the ends of flows name virtual machines.
-pub(crate) const VM_PREFIX: &str = "vm:";
 
 /// The virtual machines of a file; none where it has no `[vms]`.
 pub(super) fn vms(top: &mut Table<'_>, pm: &PmSpec, duration: Time) -> Result<Option<VmsSpec>, Wrong> {
@@ -21,7 +23,24 @@ pub(super) fn vms(top: &mut Table<'_>, pm: &PmSpec, duration: Time) -> Result<Op
     let mut table = top.table("vms")?;
     let at = table.at;
     let vfs = table.number("vfs", 1..=i64::from(weft_topology::VFS_MAX))?.unwrap_or(1);
-    let is_dynamic = table.word("lids", &["prepopulated", "dynamic"])? == Some(1);
+    let lids = table.word("lids", &["prepopulated", "dynamic", "fixed"])?.unwrap_or(0);
+    let (is_dynamic, lids_stay) = (lids > 0, lids == 2);
+    let guids = table.choice("guids", &Guids::ALL, Guids::name)?.unwrap_or_default();
+    if guids == Guids::Dynamic && !lids_stay {
+        let wrong = Wrong::new(at, "with `guids = \"dynamic\"` a machine takes neither GUID nor LID along");
+        return Err(wrong.allowed("write `lids = \"fixed\"` in [vms]"));
+    }
+    let signals = table.get("signal_moves").map(|value| value.at);
+    if let Some(place) = signals.filter(|_| !lids_stay) {
+        let wrong =
+            Wrong::new(place, "`signal_moves` is about LIDs that stay with functions, and here they move");
+        return Err(wrong.allowed("write `lids = \"fixed\"` in [vms]"));
+    }
+    let signal_moves = table.flag("signal_moves", lids_stay && guids == Guids::Static)?;
+    if signal_moves && guids == Guids::Dynamic {
+        let wrong = Wrong::new(at, "no GUID comes back with another LID where GUIDs stay with functions");
+        return Err(wrong.allowed("leave out `signal_moves` of [vms], or write `guids = \"static\"`"));
+    }
     let [methods, orders, policies] = [
         Method::ALL.iter().map(|method| method.name()).collect::<Vec<_>>(),
         UpdateOrder::ALL.iter().map(|order| order.name()).collect(),
@@ -41,11 +60,12 @@ pub(super) fn vms(top: &mut Table<'_>, pm: &PmSpec, duration: Time) -> Result<Op
             Wrong::new(top.at, format!("[vm.{}] needs virtual functions, and [vms] is not there", vm.name));
         return Err(wrong.allowed("write `[vms]` with `vfs`, the virtual functions of each host"));
     }
-    if pm.mode != PmMode::Off {
-        let wrong = Wrong::new(at, "a file cannot have both [vms] and a performance manager");
-        return Err(wrong.allowed("leave out `mode` of [pm], or [vms]"));
+    if pm.mode == PmMode::Oracle {
+        let message =
+            "an oracle fills path caches before the clock begins, and those do not follow a machine";
+        return Err(Wrong::new(at, message).allowed("write `mode = \"on\"` in [pm], or leave out [vms]"));
     }
-    Ok(Some(VmsSpec { vfs, is_dynamic, route, vms, migrations }))
+    Ok(Some(VmsSpec { vfs, is_dynamic, lids_stay, guids, signal_moves, route, vms, migrations }))
 }
 
 fn machines(top: &mut Table<'_>) -> Result<Vec<VmSpec>, Wrong> {
@@ -63,12 +83,57 @@ fn machines(top: &mut Table<'_>) -> Result<Vec<VmSpec>, Wrong> {
                 stop_copy: time(&mut table, "stop_copy")?,
                 resume: time(&mut table, "resume")?,
             },
+            memory: memory(&mut table)?,
             name,
         };
+        if spec.memory.is_some() && spec.hypervisor.pre_copy == Time::ZERO {
+            let wrong = Wrong::new(table.at, format!("`memory_mib` of `{}` is copied in no time", spec.name));
+            return Err(wrong.allowed("write `pre_copy`, the seconds that the copy takes"));
+        }
         table.finish()?;
         all.push(spec);
     }
     Ok(all)
+}
+
+fn memory(table: &mut Table<'_>) -> Result<Option<Memory>, Wrong> {
+    let at = table.at;
+    let mib = table.number("memory_mib", 1..=1 << 24)?;
+    let dirty_mbps = table.number("dirty_mbps", 0..=1_000_000)?;
+    match (mib, dirty_mbps) {
+        (None, Some(_)) => {
+            Err(Wrong::new(at, "`dirty_mbps` is about memory that is copied, and `memory_mib` is not there"))
+        }
+        (mib, dirty) => Ok(mib.map(|mib| Memory { mib, dirty_mbps: dirty.unwrap_or(0) })),
+    }
+}
+
+/// The copies of memory while machines run, as flows between the physical functions: `copy VMa`, and for further migrations `copy VMa 2`.
+pub(super) fn copies(spec: &VmsSpec, rates: &Rates) -> Vec<FlowEntry> {
+    let mut at: BTreeMap<&str, (&str, u32)> =
+        spec.vms.iter().map(|vm| (vm.name.as_str(), (vm.host.as_str(), 0))).collect();
+    let mut flows = Vec::new();
+    for migration in &spec.migrations {
+        let Some(vm) = spec.vms.iter().find(|vm| vm.name == migration.vm) else { continue };
+        let Some((host, nth)) = at.get_mut(vm.name.as_str()) else { continue };
+        let from = std::mem::replace(host, migration.to.as_str());
+        *nth += 1;
+        let Some(memory) = vm.memory.filter(|_| !migration.cold) else { continue };
+        let name = if *nth == 1 { format!("copy {}", vm.name) } else { format!("copy {} {nth}", vm.name) };
+        let body = rates.mtu_bytes();
+        // Rates of flows are of whole packets.
+        let whole = f64::from(body + PACKET_OVERHEAD) / f64::from(body);
+        let options = FlowOptions {
+            rate_gbps: Some(memory.rate_gbps(vm.hypervisor.pre_copy) * whole),
+            start: migration.at,
+            stop: Some(migration.at + vm.hypervisor.pre_copy),
+            ..FlowOptions::usual(body)
+        };
+        let (from, to) = (from.to_owned(), migration.to.clone());
+        let (work, bytes_max, sl, agree_as) = (Work::Stream, None, None, None);
+        flows.push(FlowEntry { name, from, to, work, bytes_max, sl, agree_as, options });
+    }
+    flows
 }
 
 fn migrations(top: &mut Table<'_>, vms: &[VmSpec], duration: Time) -> Result<Vec<MigrateSpec>, Wrong> {

@@ -60,14 +60,10 @@ impl<'a> Measured<'a> {
                 Some(senders.map(|end| end.repeated as f64).sum())
             }
             What::Broken => Some(self.ends().filter(|end| end.sender && end.error.is_some()).count() as f64),
+            What::Signalling { kind } => Some(kind.of(self.recording.signalled.as_ref()?) as f64),
             What::HotSpots { except } => {
                 let found = self.recording.marks.iter().filter_map(Mark::hot_spot_found);
-                let fabric = &self.plan.fabric;
-                let is_meant = |host: &str| {
-                    let names = except.iter().filter_map(|name| fabric.find(name).ok());
-                    names.map(|node| fabric.label(node)).any(|name| name == host)
-                };
-                let others = found.filter(|host| !is_meant(host));
+                let others = found.filter(|host| !except.iter().any(|name| self.plan.is_called(name, host)));
                 Some(others.collect::<BTreeSet<_>>().len() as f64)
             }
             What::PredictedDeadlock { after } => {

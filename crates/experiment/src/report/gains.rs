@@ -17,6 +17,9 @@ pub struct GainFinding {
     pub with: Option<f64>,
     /// The unit of both.
     pub unit: &'static str,
+    /// The choices on the axes that the gain does not name.
+    #[serde(skip)]
+    pub rest: Vec<(String, String)>,
     /// The gain in percent, with its bound and the paper's number.
     pub finding: Finding,
 }
@@ -85,5 +88,5 @@ fn found(
         agrees: gain.paper.as_ref().map(|paper| paper.agrees(percent)),
         reason,
     };
-    GainFinding { driver, base, with, unit: gain.what.unit(), finding }
+    GainFinding { driver, base, with, unit: gain.what.unit(), rest: rest.to_vec(), finding }
 }

@@ -25,6 +25,8 @@ pub(super) struct Page<'a> {
     pub(super) variants: &'a [Variant<'a>],
     pub(super) gains: &'a [GainFinding],
     pub(super) fidelity: &'a [FidelityRow],
+    /// The section about conditions; empty where the series has none.
+    pub(super) conditions: &'a str,
     /// Titles and names of the figures of bars.
     pub(super) figures: &'a [(String, String)],
 }
@@ -34,6 +36,7 @@ impl Page<'_> {
         let mut text = self.head();
         text += &self.result(invalid, failures);
         text += &self.beside();
+        text += self.conditions;
         text += &self.gains();
         for (title, name) in self.figures {
             text += &format!("![{}]({name})\n\n", escaped(title));
@@ -79,8 +82,13 @@ impl Page<'_> {
         let mtu = format!("{} bytes, {buffers}", rates.mtu_bytes());
         table.row(&["rate scale".to_owned(), scale]);
         table.row(&["a host moves at most, in each direction".to_owned(), limit]);
+        if rates.host_bus_mbps > 0 {
+            let bus = number(f64::from(rates.host_bus_mbps) / 1000.0, "Gb/s");
+            table.row(&["the functions of a host move at most together, in each direction".to_owned(), bus]);
+        }
         table.row(&["MTU and buffers".to_owned(), mtu]);
         table.row(&["crossbar".to_owned(), rates.crossbar.to_string()]);
+        table.row(&["share of a lane that it does not use".to_owned(), rates.lane_share.to_string()]);
         table.row(&["switch latency".to_owned(), format!("{} ns", rates.crossbar.latency_ns)]);
         table.row(&["cables".to_owned(), format!("{} m", rates.cable_m)]);
         table.row(&["overhead of a message".to_owned(), format!("{} ns", rates.message_overhead_ns)]);
@@ -243,7 +251,7 @@ fn basis(finding: &Finding) -> String {
     }
 }
 
-fn word(outcome: Outcome) -> &'static str {
+pub(super) fn word(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Shown => "",
         Outcome::Kept => "kept",
@@ -252,7 +260,7 @@ fn word(outcome: Outcome) -> &'static str {
 }
 
 /// A measured value over the seeds of a variant, and how it fared at the worst.
-fn over_seeds<'a>(
+pub(super) fn over_seeds<'a>(
     variant: &Variant<'a>,
     find: impl Fn(&'a RunResult) -> Option<&'a Finding>,
 ) -> (String, Outcome) {

@@ -1,6 +1,7 @@
 //! Reports: Markdown with tables, figures, CSV and JSON, from the results of runs.
 
 mod agreement;
+mod conditions;
 mod faults;
 mod fidelity;
 mod figures;
@@ -16,11 +17,13 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+pub use conditions::{ConditionRow, conditions};
 pub use fidelity::{FidelityRow, table as fidelity_table};
 pub use gains::GainFinding;
 pub use index::index;
 pub use table::Table;
 
+use crate::file::is_usual;
 use crate::{Driver, Experiment, ExperimentFile, FigureKind, RunId, RunResult};
 use agreement::{Agreement, agreements};
 
@@ -35,6 +38,8 @@ pub struct Report {
     pub gains: Vec<GainFinding>,
     /// What the paper prints beside what was measured.
     pub fidelity: Vec<FidelityRow>,
+    /// Under which conditions the verdicts hold; none where the series has no conditions.
+    pub conditions: Vec<ConditionRow>,
     /// How many runs it is made from.
     pub runs: usize,
     /// Live runs that a busy machine spoilt, a line each: they count neither for nor against the experiment.
@@ -77,6 +82,8 @@ struct Everything<'a> {
     experiment: &'a Experiment,
     gains: &'a [GainFinding],
     fidelity: &'a [FidelityRow],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    conditions: &'a [ConditionRow],
     invalid: &'a [String],
     failures: &'a [String],
     runs: &'a [RunResult],
@@ -89,9 +96,14 @@ impl Report {
         // A run that is no result is beside nothing.
         let results: Vec<&RunResult> = runs.iter().filter(|run| run.verdict.invalid.is_empty()).collect();
         let gains = gains::gains(file.plain(), &results);
-        let fidelity = fidelity::rows(&self::variants(results.iter().copied()), &gains);
+        // Under other conditions nothing is beside the paper or drawn: they say how far the verdicts reach.
+        let usual = &runs[..runs.iter().take_while(|run| run.run.is_usual()).count()];
+        let (usual_gains, _): (Vec<_>, Vec<_>) = gains.iter().cloned().partition(|gain| is_usual(&gain.rest));
+        let usual_results = results.iter().copied().filter(|run| run.run.is_usual());
+        let fidelity = fidelity::rows(&self::variants(usual_results), &usual_gains);
+        let conditions = conditions::rows(file, &variants, &gains);
         let agreements = agreements(&results);
-        let (invalid, failures) = (invalid(runs), failures(runs, &gains, &agreements));
+        let (invalid, failures) = (invalid(runs), failures(runs, &usual_gains, &agreements));
         let mut files = BTreeMap::new();
         for run in runs {
             files.insert(format!("samples-{}.csv", slug(&run.run, run.driver)), run.csv.clone());
@@ -100,9 +112,9 @@ impl Report {
         for (nth, figure) in file.plain().figures.iter().enumerate() {
             let drawn = match figure.kind {
                 FigureKind::Throughput => Vec::new(),
-                FigureKind::Total => figures::total(file, nth, figure, runs),
-                FigureKind::Bars => figures::bars(file, nth, figure, runs),
-                FigureKind::Windows => windows::figure(file, nth, figure, runs),
+                FigureKind::Total => figures::total(file, nth, figure, usual),
+                FigureKind::Bars => figures::bars(file, nth, figure, usual),
+                FigureKind::Windows => windows::figure(file, nth, figure, usual),
             };
             for (name, text) in drawn {
                 if name.ends_with(".svg") {
@@ -116,11 +128,13 @@ impl Report {
                 files.insert(name, svg);
             }
         }
+        let section = conditions::section(&conditions);
         let page = markdown::Page {
             file,
             variants: &variants,
             gains: &gains,
             fidelity: &fidelity,
+            conditions: &section,
             figures: &figures,
         };
         let markdown = page.write(&invalid, &failures, &agreements);
@@ -130,6 +144,7 @@ impl Report {
             experiment: file.plain(),
             gains: &gains,
             fidelity: &fidelity,
+            conditions: &conditions,
             invalid: &invalid,
             failures: &failures,
             runs,
@@ -143,6 +158,7 @@ impl Report {
             files,
             gains,
             fidelity,
+            conditions,
             runs: runs.len(),
             invalid,
             failures,
@@ -172,10 +188,15 @@ fn invalid(runs: &[RunResult]) -> Vec<String> {
         .collect()
 }
 
+/// Under other conditions than the file's a line that does not hold is no failure, and a run that is no result is one.
 fn failures(runs: &[RunResult], gains: &[GainFinding], agreements: &[Agreement]) -> Vec<String> {
     let of_run = |run: &RunResult| {
         let (id, by) = (run.run.to_string(), driver(run.driver));
-        run.verdict.failures().map(|why| format!("{id}, {by}: {why}")).collect::<Vec<_>>()
+        let reasons: Vec<String> = match run.run.is_usual() {
+            true => run.verdict.failures().collect(),
+            false => run.verdict.broken().cloned().collect(),
+        };
+        reasons.iter().map(|why| format!("{id}, {by}: {why}")).collect::<Vec<_>>()
     };
     let mut failures: Vec<String> = runs.iter().flat_map(of_run).collect();
     let of_gain = |gain: &&GainFinding| gain.finding.outcome == crate::Outcome::Failed;

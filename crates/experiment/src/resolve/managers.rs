@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use weft_host::stack::StackOptions;
+use weft_host::stack::{Notices, StackOptions};
 use weft_machine::Time;
 use weft_routing::files::SavedRouting;
 use weft_routing::{Chain, EngineOptions};
@@ -12,6 +12,7 @@ use weft_vm::{Method, UpdateOrder};
 use weft_wire::{Guid, PortNum, ServiceLevel, SmKey};
 
 use super::names::Names;
+use super::{partitions, vms};
 use crate::file::{Role, Wrong, engine_reads};
 use crate::{CongestionSpec, Experiment, FlowPlan, ManagementLane, PmMode, Shaping};
 
@@ -39,15 +40,21 @@ pub(super) fn stack(experiment: &Experiment) -> StackOptions {
         window_packets: told.window_packets.unwrap_or(plain.window_packets),
         ack_timeout: told.ack_timeout.unwrap_or(plain.ack_timeout),
         retries: told.retries.unwrap_or(plain.retries),
+        path_cache: told.path_cache,
+        notices: told.notices,
+        guids: experiment.vms.as_ref().map(|vms| vms.guids).unwrap_or_default(),
+        // Where notices are the manager's to send, no machine asks for its own.
+        wakes_peers: told.notices == Notices::All,
         ..plain
     }
 }
 
-/// The subnet manager's options. `own` is the experiment's file: files that it names are relative to it, and `load` reads them.
+/// The options of the subnet manager at a port. `own` is the experiment's file: files that it names are relative to it, and `load` reads them.
 pub(super) fn sm(
     names: &Names<'_>,
     experiment: &Experiment,
     own: &str,
+    at: PortRef,
     load: &mut Loader<'_>,
 ) -> Result<weft_sm::Options, Wrong> {
     let (told, rates) = (&experiment.sm, &experiment.rates);
@@ -55,17 +62,23 @@ pub(super) fn sm(
     let mut options = shaping(experiment).with_lanes(weft_sm::Options::default());
     options.routing.engine = engine_options(names, experiment, &chain)?;
     options.routing.chain = chain;
+    options.routing.learn_order = experiment.engine.learn_order;
+    options.routing.learn_weights = experiment.pm.learn_weights > 0 && !experiment.engine.learn_order;
+    let port_guid = names.fabric.port(at).map_or(Guid(0), |port| port.guid);
+    options.routing.engine.partitions = partitions::partitions(names, own, port_guid, load)?;
     options.lanes = weft_sm::LaneOptions {
         hoq_life: life(told.hoq_life),
         leaf_hoq_life: life(told.hoq_life),
         packet_life_time: life(told.switch_life),
         ..options.lanes
     };
-    options.sa.repath_on_reroute = told.repath_on_reroute;
+    options.sa.signalling = told.signalling;
+    options.sweeps.one_sweep_per_cable = told.one_sweep_per_cable;
     if let Some(vms) = &experiment.vms {
         options.keys.sa_key = VMS_SA_KEY;
         options.vm_lids.unproved_moves =
             vms.route.method == Method::Full || vms.route.order == UpdateOrder::Unordered;
+        (options.vm_lids.vm_lids_stay, options.sa.signal_moves) = (vms.lids_stay, vms.signal_moves);
         options.vm_lids.scheme = if vms.is_dynamic { LidScheme::Dynamic } else { LidScheme::Prepopulated };
     }
     options.routing.engine.saved = saved_routing(names, experiment, own, load)?;
@@ -119,6 +132,10 @@ fn engine_options(names: &Names<'_>, experiment: &Experiment, chain: &Chain) -> 
     options.roots = guids(told.roots.iter().map(|name| names.node(name)).collect::<Result<_, _>>()?);
     options.io_nodes = guids(names.hosts(&told.io_nodes)?);
     options.order = guids(names.hosts(&told.order)?);
+    options.weights = partitions::weights(names, &told.weights)?;
+    options.pftree_order = told.pftree_order.unwrap_or_default();
+    let share = told.isolation_share.map(|share| (share * 1000.0).round() as u32);
+    options.isolation_share = share.unwrap_or(options.isolation_share);
     options.management_nodes = guids(names.hosts(&told.management_nodes)?);
     Ok(options)
 }
@@ -139,7 +156,8 @@ fn saved_routing(
 }
 
 pub(super) fn pm(experiment: &Experiment) -> Option<weft_pm::Options> {
-    let told = &experiment.pm;
+    let (told, plain) = (&experiment.pm, weft_pm::Options::default());
+    // A host's software hears the Reports at its port, and a manager beside it does not: it looks for machines that come and move itself.
     matches!(told.mode, PmMode::Watch | PmMode::On).then(|| weft_pm::Options {
         interval: told.interval,
         dilation: experiment.rates.dilation,
@@ -148,15 +166,17 @@ pub(super) fn pm(experiment: &Experiment) -> Option<weft_pm::Options> {
         further_threshold: told.further_threshold,
         utilisation_limit: told.utilisation_limit,
         repath: told.mode == PmMode::On,
+        learn_weights: told.learn_weights,
         slow_sl: ServiceLevel(told.slow_sl),
         hysteresis: told.hysteresis,
         lanes: told.lanes,
-        ..weft_pm::Options::default()
+        refresh: if experiment.vms.is_some() { told.interval } else { plain.refresh },
+        ..plain
     })
 }
 
 /// Where the managers are attached. Said nothing, the subnet manager is where `weft up` would attach it, and the
-/// performance manager at the last host without a part in any flow, else beside it.
+/// performance manager at the last host without a part in any flow and without a machine at any time, else beside it.
 pub(super) fn places(
     names: &Names<'_>,
     experiment: &Experiment,
@@ -167,8 +187,8 @@ pub(super) fn places(
         Some(name) => names.port_of(names.host(name)?),
         None => usual,
     };
-    let busy: BTreeSet<NodeIndex> =
-        flows.iter().flat_map(|flow| flow.senders.iter().chain(&flow.receivers)).copied().collect();
+    let ends = flows.iter().flat_map(|flow| flow.senders.iter().chain(&flow.receivers)).copied();
+    let busy: BTreeSet<NodeIndex> = ends.chain(vms::hosts(names, experiment)?).collect();
     let idle = |seat: &PortRef| !busy.contains(&seat.node) && !names.is_function(seat.node);
     let pm = match &experiment.attach.pm {
         Some(name) => names.port_of(names.host(name)?),

@@ -4,6 +4,7 @@ mod beff;
 mod fabric;
 mod managers;
 mod names;
+mod partitions;
 mod traffic;
 mod vms;
 
@@ -51,7 +52,7 @@ impl ExperimentFile {
         for expect in experiment.expects.iter().map(|expect| &expect.what) {
             names.check_flows(expect, &flows)?;
             if let What::HotSpots { except } = expect {
-                except.iter().try_for_each(|name| names.host(name).map(drop))?;
+                except.iter().try_for_each(|name| names.end(name).map(drop))?;
             }
         }
         for gain in experiment.gains.iter().map(|gain| &gain.what) {
@@ -86,7 +87,7 @@ impl ExperimentFile {
             stack: managers::stack(experiment),
             cable_delay: shaping.cable_delay(experiment.rates.cable_m),
             cable_delays,
-            sm: managers::sm(&names, experiment, self.name(), load)?,
+            sm: managers::sm(&names, experiment, self.name(), sm_at, load)?,
             sm_at,
             pm: managers::pm(experiment),
             pm_at,

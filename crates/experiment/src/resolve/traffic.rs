@@ -1,5 +1,6 @@
 //! Flows: what is opened, expected and stopped, and when.
 
+use weft_host::stack::Guids;
 use weft_host::traffic::{Command, Destination, FlowId, FlowSpec, MoveBy, PathSource, Transport, Work};
 use weft_machine::{Random, Time};
 use weft_routing::quality::Traffic;
@@ -133,12 +134,31 @@ impl<'a> Flows<'a> {
             return Err(Wrong::new(At::default(), message));
         }
         let told = FlowPlan { flow: self.next_id()?, senders: vec![from], receivers: vec![to], ..plan };
-        let destination = Destination::One(self.names.end_guid(to));
+        let destination = self.destination(to);
+        let is_reliable = options.transport == Transport::ReliableConnection;
+        if matches!(destination, Destination::Named(_)) && !is_reliable {
+            let message = format!(
+                "the flow `{}` sends datagrams to a machine, and none tells that it has moved and has another GUID",
+                told.name
+            );
+            let allowed = "write `transport = \"rc\"`, or `guids = \"static\"` in [vms]";
+            return Err(Wrong::new(At::default(), message).allowed(allowed));
+        }
         let open = self.open(&told, destination, options, bytes_max);
         self.expect(to, Some(self.names.end_guid(from)), &told);
         self.run(from, open, &told);
         self.flows.push(told);
         Ok(())
+    }
+
+    /// A machine whose GUID stays behind when it moves is found by its name.
+    fn destination(&self, to: NodeIndex) -> Destination {
+        let is_named = self.experiment.vms.as_ref().is_some_and(|vms| vms.guids == Guids::Dynamic);
+        let vm = self.names.machines.iter().find(|vm| is_named && vm.born == to);
+        vm.map_or_else(
+            || Destination::One(self.names.end_guid(to)),
+            |vm| Destination::Named(vm.name.to_string()),
+        )
     }
 
     /// Lets a receiver expect a flow.
@@ -192,6 +212,9 @@ impl<'a> Flows<'a> {
                 format!("`{}` is in both groups of the pattern `{}`", self.names.name(*twice), spec.name);
             return Err(Wrong::new(At::default(), message));
         }
+        if let Some(processes) = spec.processes {
+            ranks = ranks.iter().copied().cycle().take(processes as usize).collect();
+        }
         let first = ranks.len() as u32;
         ranks.extend(against);
         if spec.shuffle {
@@ -210,9 +233,14 @@ impl<'a> Flows<'a> {
                 break;
             }
             for (from, to) in level.pairs() {
+                let numbers =
+                    spec.processes.map(|_| [format!("{from}:"), format!("{to}:")]).unwrap_or_default();
                 let (from, to) = (ranks[from as usize], ranks[to as usize]);
+                if from == to && spec.processes.is_some() {
+                    continue;
+                }
                 let (sender, receiver) = (self.names.name(from), self.names.name(to));
-                let name = format!("{}/{sender}-{receiver}", spec.name);
+                let name = format!("{}/{}{sender}-{}{receiver}", spec.name, numbers[0], numbers[1]);
                 let (group, stop) = (Some(spec.name.clone()), stop.min(start + spec.level));
                 let plan = self.plan(name, Work::Stream, &spec.options);
                 self.pair(from, to, FlowPlan { group, start, stop, ..plan }, &spec.options, None)?;

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use weft_host::stack::Guids;
 use weft_topology::{Fabric, NodeIndex, PortRef, Virtualised};
 use weft_vm::{Detach, HostName, HostPart, Migrate, all_guids, seat_beside};
 use weft_wire::{Guid, PortNum};
@@ -53,7 +54,8 @@ pub(super) fn machines(names: &Names<'_>, experiment: &Experiment) -> Result<Opt
         };
         *place += 1;
         let own = names.fabric.port(PortRef::new(born, PortNum(1))).map_or(Guid(0), |port| port.guid);
-        let given = if spec.is_dynamic { free_guids.next() } else { None };
+        let is_own = !spec.is_dynamic || spec.guids == Guids::Dynamic;
+        let given = if is_own { None } else { free_guids.next() };
         vms.push(VmPlan {
             name: vm.name.parse().map_err(|error: weft_vm::BadName| wrong(error.to_string()))?,
             host: host_name(names, host).ok_or_else(|| wrong("its host cannot have a name".to_owned()))?,
@@ -80,6 +82,13 @@ pub(super) fn vmm_place(names: &Names<'_>, sm_at: PortRef) -> PortRef {
 fn host_name(names: &Names<'_>, host: NodeIndex) -> Option<HostName> {
     let adapter = names.adapters.iter().find(|adapter| adapter.pf == host)?;
     HostPart::of(names.fabric, adapter, "").map(|part| part.name)
+}
+
+/// The hosts that machines are on, first or later.
+pub(super) fn hosts(names: &Names<'_>, experiment: &Experiment) -> Result<Vec<NodeIndex>, Wrong> {
+    let firsts = experiment.vms.iter().flat_map(|spec| &spec.vms).map(|vm| &vm.host);
+    let others = experiment.vms.iter().flat_map(|spec| &spec.migrations).map(|one| &one.to);
+    firsts.chain(others).map(|name| names.host(name)).collect()
 }
 
 /// The migrations as steps.

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use weft_machine::Time;
+use weft_sm::Signalled;
 
 use crate::Driver;
 
@@ -108,6 +109,11 @@ pub enum What {
     },
     /// Flows that ended in error.
     Broken,
+    /// Datagrams that tell hosts of other paths, from the beginning of the plan's clock.
+    Signalling {
+        /// Which of them.
+        kind: SignallingKind,
+    },
     /// Hosts that the performance manager has found to be hot spots.
     HotSpots {
         /// Hosts that are not counted: those that are meant to be.
@@ -154,6 +160,7 @@ impl What {
             | Self::Recovery { flow, .. } => vec![flow],
             Self::Wait { .. }
             | Self::Broken
+            | Self::Signalling { .. }
             | Self::HotSpots { .. }
             | Self::PredictedDeadlock { .. }
             | Self::Migration { .. }
@@ -185,6 +192,37 @@ impl BeffValue {
     /// Whether it is a time rather than a bandwidth.
     pub fn is_latency(self) -> bool {
         self <= Self::RandomRingLatency
+    }
+}
+
+weft_wire::named! {
+    /// Kinds of datagrams that tell hosts of other paths.
+    #[allow(missing_docs)]
+    pub enum SignallingKind {
+        Reports = "reports",
+        Responses = "responses",
+        Queries = "queries",
+        Segments = "segments",
+        Acks = "acks",
+        Names = "names",
+        Paths = "paths",
+        All = "all",
+    }
+}
+
+impl SignallingKind {
+    /// How many there are of this kind.
+    pub fn of(self, signalled: &Signalled) -> u64 {
+        match self {
+            Self::Reports => signalled.reports,
+            Self::Responses => signalled.responses,
+            Self::Queries => signalled.queries,
+            Self::Segments => signalled.segments,
+            Self::Acks => signalled.acks,
+            Self::Names => signalled.names,
+            Self::Paths => signalled.paths,
+            Self::All => signalled.total(),
+        }
     }
 }
 

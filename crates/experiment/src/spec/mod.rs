@@ -2,6 +2,7 @@
 
 mod expect;
 mod network;
+mod partitions;
 mod traffic;
 mod vms;
 
@@ -11,13 +12,15 @@ use serde::Serialize;
 
 pub use expect::{
     Basis, BeffValue, Bound, Expect, FidelityVerdict, Figure, FigureKind, Gain, MigrationValue, MigrationsOf,
-    Paper, What, When,
+    Paper, SignallingKind, What, When,
 };
 pub use network::{
     Attach, CongestionSpec, EngineSpec, FabricSpec, HostsSpec, PmMode, PmSpec, Rates, Shape, SmSpec,
 };
+pub use partitions::{PartitionSpec, PartitionsSpec, WeightSpec};
 pub use traffic::{BeffSpec, FaultSpec, FlowEntry, FlowOptions, MixSpec, Paths, PatternSpec, Span};
-pub use vms::{MigrateSpec, VmSpec, VmsSpec};
+pub(crate) use vms::VM_PREFIX;
+pub use vms::{Memory, MigrateSpec, VmSpec, VmsSpec};
 
 use weft_machine::Time;
 

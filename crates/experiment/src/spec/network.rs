@@ -1,11 +1,16 @@
 //! The fabric, its rates and its managers.
 
 use serde::Serialize;
-use weft_device::Crossbar;
+use weft_device::{Crossbar, LaneShare};
+use weft_host::stack::{Notices, PathCache};
 use weft_machine::Time;
 use weft_pm::DetectorKind;
+use weft_routing::PftreeOrder;
 use weft_routing::files::SavedFiles;
+use weft_sm::Signalling;
 use weft_wire::Mtu;
+
+use super::partitions::{PartitionsSpec, WeightSpec};
 
 /// Where the cabling comes from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -75,12 +80,17 @@ pub struct Rates {
     pub dilation: u32,
     /// What a host moves in each direction at most, in Mb/s of fabric time, whole packets counted; 0 is no limit but its link's.
     pub host_limit_mbps: u32,
+    /// What the functions of a virtualised adapter move together in each direction at most, over the bus of their host, in Mb/s of
+    /// fabric time, whole packets counted; 0 is no limit.
+    pub host_bus_mbps: u32,
     /// The largest payload of a packet.
     pub mtu: Mtu,
     /// Packets that each input port and lane holds; where nothing is said, what the crossbar's profile has.
     pub buffer_packets: Option<u16>,
     /// How packets get from a switch's inputs to its outputs.
     pub crossbar: Crossbar,
+    /// What becomes of the share of a switch's link that a lane does not use.
+    pub lane_share: LaneShare,
     /// Whether switches cut through; otherwise they store and forward.
     pub cut_through: bool,
     /// Data lanes that traffic may use, the slow lane included and management's not.
@@ -109,7 +119,7 @@ impl Rates {
 }
 
 /// The routing engines and their options.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct EngineSpec {
     /// Engines in the order in which they are tried, as `weft up --engine` takes them.
     pub chain: String,
@@ -123,6 +133,8 @@ pub struct EngineSpec {
     pub io_nodes: Vec<String>,
     /// The order in which hosts are routed, by name.
     pub order: Vec<String>,
+    /// Whether that is the order of what hosts receive, as the performance manager reports it.
+    pub learn_order: bool,
     /// Saved tables for the engine `file`, as OpenSM writes them, relative to the experiment's file: the first that fit the
     /// fabric are used.
     pub lfts: Vec<String>,
@@ -134,6 +146,14 @@ pub struct EngineSpec {
     pub psl: Vec<String>,
     /// The nodes that serve management alone, by name, besides those that are recognised.
     pub management_nodes: Vec<String>,
+    /// Partitions; without any, all hosts talk to all.
+    pub partitions: Option<PartitionsSpec>,
+    /// In which order the hosts of a switch are taken by engines that read partitions.
+    pub pftree_order: Option<PftreeOrder>,
+    /// The weights of hosts.
+    pub weights: Vec<WeightSpec>,
+    /// The share of isolation in the combined objective, from 0 to 1.
+    pub isolation_share: Option<f64>,
 }
 
 impl EngineSpec {
@@ -149,8 +169,10 @@ impl EngineSpec {
 pub struct SmSpec {
     /// Whether management's datagrams have a service level and a lane of their own.
     pub management_lane: bool,
-    /// Whether the manager tells hosts of other paths after a reroute: host-side reconfiguration.
-    pub repath_on_reroute: bool,
+    /// How the manager tells hosts of other paths after a reroute: host-side reconfiguration.
+    pub signalling: Signalling,
+    /// Whether the traps from both ends of a cable are answered by one sweep.
+    pub one_sweep_per_cable: bool,
     /// How long a packet may head its queue at a switch's port, in fabric time; none is for ever.
     pub hoq_life: Option<Time>,
     /// How long a packet may stay in a switch, in fabric time; none is for ever.
@@ -198,6 +220,8 @@ pub struct PmSpec {
     pub slow_sl: u8,
     /// Sweeps in a row above the threshold to begin a hot spot, and below it to end one.
     pub hysteresis: (u32, u32),
+    /// The least number of sweeps from one report of what hosts receive to the next, from which routing learns; 0 makes none.
+    pub learn_weights: u32,
     /// Whether counters by lane are swept too.
     pub lanes: bool,
     /// What an oracle knows of: hot spots by name. Those of the mixes where this is empty.
@@ -236,6 +260,10 @@ pub struct HostsSpec {
     pub retries: Option<u32>,
     /// Whether hosts heed repath and unpath notices.
     pub heed_repath: bool,
+    /// Whether hosts keep path records.
+    pub path_cache: PathCache,
+    /// The notices that hosts subscribe to.
+    pub notices: Notices,
 }
 
 /// Where the managers are attached, by host name.

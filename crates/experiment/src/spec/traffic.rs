@@ -50,6 +50,22 @@ pub struct FlowOptions {
     pub move_by: MoveBy,
 }
 
+impl FlowOptions {
+    /// Those of a file that says nothing, with bodies of this size.
+    pub(crate) fn usual(packet_bytes: u16) -> Self {
+        Self {
+            transport: Transport::ReliableConnection,
+            message_bytes: 65_536,
+            packet_bytes,
+            rate_gbps: None,
+            start: Time::ZERO,
+            stop: None,
+            paths: Paths::Asked,
+            move_by: MoveBy::Drain,
+        }
+    }
+}
+
 /// A flow between two hosts.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FlowEntry {
@@ -82,6 +98,9 @@ pub struct PatternSpec {
     pub pattern: Traffic,
     /// Its ranks in order, by host name; all hosts where this is empty.
     pub hosts: Vec<String>,
+    /// How many processes are its ranks, dealt round over the hosts; two on one host send nothing to each other over the fabric. One a host
+    /// where this is `None`.
+    pub processes: Option<u32>,
     /// The second group's, of two patterns against each other.
     pub against: Vec<String>,
     /// How long each of its levels runs.

@@ -54,6 +54,20 @@ fn said(from: &str, to: &str) -> String {
     }
 }
 
+/// Routing learns where there are counts, and an engine that reads what was learned.
+#[test]
+fn learning_takes_counts_and_an_engine_that_reads_weights() {
+    let with = |lines: &str| said("[rates]", &format!("{lines}\n[rates]"));
+    let engine = |lines: &str| with(&format!("[engine]\n{lines}\n[pm]\nlearn_weights = 5"));
+    assert!(engine("chain = \"ftree\"").contains("`learn_weights` takes a performance manager that counts"));
+    let counts = |chain: &str| {
+        with(&format!("[pm]\nmode = \"watch\"\nlearn_weights = 5\n[engine]\nchain = \"{chain}\""))
+    };
+    assert!(counts("ftree").contains("`learn_weights` means nothing to ftree"), "{}", counts("ftree"));
+    assert!(with("[pm]\nlearn_weights = 0").contains("a whole number from 1 to 1000000"));
+    assert!(with("[engine]\norder = \"received\"").contains("write `learn_weights = 5` in [pm]"));
+}
+
 /// What a paper's value repeats is a number of the file, and near to it.
 #[test]
 fn a_given_value_repeats_a_key_of_the_file() {
@@ -246,6 +260,16 @@ fn wrong_values_are_told_with_what_is_allowed() {
     ] {
         assert_eq!(said(from, to), expected);
     }
+}
+
+#[test]
+fn a_bus_is_shared_by_virtual_functions() {
+    let without = said("lanes = 2", "lanes = 2\nhost_bus_gbps = 19");
+    let words =
+        "`host_bus_gbps` of [rates] is shared by virtual functions, and [vms] is not there; write `[vms]`";
+    assert!(without.contains(words), "{without}");
+    let negative = said("lanes = 2", "lanes = 2\nhost_bus_gbps = -1");
+    assert!(negative.contains("`host_bus_gbps` takes"), "{negative}");
 }
 
 #[test]

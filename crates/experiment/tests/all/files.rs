@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use weft_device::Crossbar;
+use weft_device::{Crossbar, LaneShare};
 use weft_experiment::{Action, ExperimentFile, Plan};
 use weft_fault::Word;
 use weft_topology::LoadError;
@@ -275,4 +275,46 @@ fn impairments_that_say_too_little_or_too_much_are_refused() {
         let error = impairments(lines).expect_err(lines);
         assert!(error.contains(part), "{lines}: {error}");
     }
+}
+
+/// Each condition changes one thing, in every variant and with three seeds, and the file's own runs come first.
+#[test]
+fn conditions_change_one_thing_each() {
+    let file = open("dftree-1.toml").under_conditions().expect("no axis of its own");
+    assert!(file.omitted().is_empty());
+    let conditions =
+        ["as it is", "4 packets", "16 packets", "40 packets", "MTU 1024", "MTU 4096", "scale 1/2000"];
+    assert_eq!(file.conditions(), conditions);
+    let runs = file.runs();
+    assert_eq!(runs.len(), conditions.len() * 2 * 3);
+    assert!(runs[..6].iter().all(weft_experiment::RunId::is_usual) && !runs[6].is_usual());
+    let usual = plan(&open("dftree-1.toml"), 0);
+    for (nth, run) in runs.iter().enumerate().step_by(6) {
+        let made = plan(&file, nth).device;
+        let (condition, data) = (run.condition().expect("there is one"), &made.data);
+        let depth = if let Some((depth, _)) = condition.split_once(" packets") { depth } else { "0" };
+        assert_eq!(data.buffer_packets.to_string(), depth, "{condition}");
+        let size = condition.strip_prefix("MTU ").unwrap_or("2048");
+        assert_eq!(format!("{:?}", made.mtu_cap), format!("Bytes{size}"), "{condition}");
+        let dilation = if condition.starts_with("scale") { 2000 } else { usual.device.data.dilation };
+        assert_eq!(data.dilation, dilation, "{condition}");
+    }
+}
+
+/// A file whose variants choose buffers and packets runs under what is left.
+#[test]
+fn a_files_own_choice_is_left_alone() {
+    let file = open("vftree-4b-depths.toml").under_conditions().expect("no axis of its own");
+    assert_eq!(file.conditions(), ["as it is", "scale 1/2000"]);
+    assert_eq!(file.omitted().len(), 5);
+    assert!(file.omitted().iter().all(|of| of.why.contains("`depth`")), "{:?}", file.omitted());
+}
+
+/// Lanes lend what they do not use unless the file or the command line says otherwise.
+#[test]
+fn shares_of_lanes_are_the_files_or_the_command_lines() {
+    let share = |file: &ExperimentFile| plan(file, 0).device.data.lane_share;
+    assert_eq!(share(&open("dftree-1.toml")), LaneShare::Lent);
+    assert_eq!(share(&open("dftree-1-shares.toml")), LaneShare::Waiting);
+    assert_eq!(share(&open("dftree-1-shares.toml").with_lane_share(LaneShare::Fixed)), LaneShare::Fixed);
 }

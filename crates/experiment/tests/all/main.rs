@@ -5,8 +5,8 @@
 mod compared;
 mod errors;
 mod files;
-mod fixed_share;
 mod mutated;
+mod partitions;
 mod predict;
 mod report;
 mod routing;

@@ -3,8 +3,8 @@
 
 use weft_experiment::{
     Conservation, Driver, ExperimentFile, FaultLog, FidelityVerdict, FlowPlan, FlowSample, FlowTotal,
-    LaneConservation, Late, Mark, MarkKind, Outcome, Plan, PortSample, Recording, Report, RunResult, Sample,
-    index,
+    LaneConservation, Late, Mark, MarkKind, Outcome, Paper, Plan, PortSample, Recording, Report, RunResult,
+    Sample, index,
 };
 use weft_fault::{FaultTimes, Sign};
 use weft_host::traffic::{FlowReport, Latency, Move};
@@ -12,13 +12,14 @@ use weft_machine::Time;
 use weft_topology::LoadError;
 use weft_wire::ServiceLevel;
 
+mod conditions;
 mod spoilt;
 
 const TOPOLOGY: &str = include_str!("../../../../topologies/dftree-1.topo");
 
 pub(crate) const FILE: &str = include_str!("report.toml");
 
-fn load(_path: &str, _from: &str) -> Result<String, LoadError> {
+pub(crate) fn load(_path: &str, _from: &str) -> Result<String, LoadError> {
     Ok(TOPOLOGY.to_owned())
 }
 
@@ -80,7 +81,7 @@ fn recording(plan: &Plan, gbps: impl Fn(&FlowPlan, u64) -> f64) -> Recording {
     }
 }
 
-fn without(plan: &Plan) -> Recording {
+pub(crate) fn without(plan: &Plan) -> Recording {
     recording(plan, |flow, second| match (flow.name.as_str(), second) {
         ("2-3", ..10) => 12.9,
         (_, ..10) => 0.0,
@@ -449,4 +450,15 @@ fn a_report_says_what_faults_cost_and_what_is_not_known() {
     assert_eq!(rows[0][4..9], ["5 s", "0.5 s", "1 s", "1 s", "10"], "{section}");
     assert!(rows[1][5..9].iter().all(|cell| cell == "not known"), "{section}");
     assert!(rows[2][3].contains("the subnet manager is frozen"), "{section}");
+}
+
+#[test]
+fn agreement_with_a_paper_is_within_15_percent() {
+    let empty = String::new;
+    let paper = |value, is_limit| Paper { value, is_limit, source: empty(), why: empty(), given: empty() };
+    let agrees = |value: f64, is_limit, ours: f64| paper(value, is_limit).agrees(Some(ours));
+    assert_eq!([2.56, 2.54, 3.44, 3.46].map(|ours| agrees(3.0, false, ours)), [true, false, true, false]);
+    assert_eq!([0.0, 0.77, 0.88, 0.9].map(|ours| agrees(0.77, true, ours)), [true, true, true, false]);
+    assert_eq!([0.0, 0.1].map(|ours| agrees(0.0, false, ours)), [true, false]);
+    assert!(!paper(3.0, false).agrees(None), "what was not measured");
 }

@@ -4,6 +4,7 @@ use weft_experiment::{
     Action, Counted, Driver, ExperimentFile, FlowSample, Migrated, MigrationOutcome, MigrationRecord,
     Outcome, Plan, Recording, RunResult, Sample,
 };
+use weft_host::stack::Guids;
 use weft_host::traffic::{Command, Destination};
 use weft_machine::Time;
 use weft_topology::{LoadError, NodeIndex};
@@ -239,8 +240,16 @@ fn wrong_files_are_refused_with_line_and_remedy() {
             "x.toml:50:6: no virtual machine is called `e`",
         ),
         (
-            said("[vms]", "[pm]\nmode = \"on\"\nslow_sl = 1\n\n[vms]"),
-            "a file cannot have both [vms] and a performance manager",
+            said("[vms]", "[pm]\nmode = \"oracle\"\nslow_sl = 1\nhot_spots = [\"C\"]\n\n[vms]"),
+            "an oracle fills path caches before the clock begins, and those do not follow a machine; write `mode = \"on\"` in [pm]",
+        ),
+        (
+            said("lids = \"dynamic\"", "lids = \"dynamic\"\nguids = \"dynamic\""),
+            "with `guids = \"dynamic\"` a machine takes neither GUID nor LID along; write `lids = \"fixed\"` in [vms]",
+        ),
+        (
+            said("lids = \"dynamic\"", "lids = \"fixed\"\nguids = \"dynamic\"\nsignal_moves = true"),
+            "no GUID comes back with another LID where GUIDs stay with functions; leave out `signal_moves` of [vms]",
         ),
         (
             said("to = \"vm:c\"", "to = \"vm:c\"\nsl = 2"),
@@ -255,6 +264,42 @@ fn wrong_files_are_refused_with_line_and_remedy() {
     let none = GOOD.split("[vms]").next().unwrap_or_default().to_owned() + "[vm.a]\nhost = \"A\"\n";
     let said = plan(&none).expect_err("it has no functions");
     assert!(said.contains("[vm.a] needs virtual functions, and [vms] is not there"), "{said}");
+}
+
+/// Where GUIDs stay with functions, a flow goes to the machine's name, and the machine has the GUID of its first function.
+#[test]
+fn flows_go_to_names_of_machines_whose_guid_stays_behind() {
+    let text = GOOD.replace("lids = \"dynamic\"", "lids = \"fixed\"\nguids = \"dynamic\"");
+    let plan = plan(&text).unwrap();
+    assert_eq!(plan.stack.guids, Guids::Dynamic);
+    assert!(plan.sm.vm_lids.vm_lids_stay && !plan.sm.sa.signal_moves);
+    assert!(plan.machines().iter().all(|vm| vm.given.is_none()), "{:?}", plan.machines());
+    let to: Vec<&Destination> = plan
+        .steps
+        .iter()
+        .filter_map(|step| match &step.action {
+            Action::Host(_, Command::Open(spec)) => Some(&spec.to),
+            _ => None,
+        })
+        .collect();
+    let named = |name: &str| Destination::Named(name.to_owned());
+    assert!(to.contains(&&named("c")) && to.contains(&&named("a")), "{to:?}");
+    assert_eq!(
+        to.iter().filter(|to| matches!(to, Destination::One(_))).count(),
+        1,
+        "host C has a GUID: {to:?}"
+    );
+}
+
+/// No acknowledgement fails to come where there is none.
+#[test]
+fn datagrams_to_a_machine_found_by_name_are_refused() {
+    let text = GOOD.replace("lids = \"dynamic\"", "lids = \"fixed\"\nguids = \"dynamic\"");
+    let datagrams = |flow: &str| text.replace(flow, &format!("{flow}\ntransport = \"ud\""));
+    let said = plan(&datagrams("to = \"vm:c\"")).unwrap_err();
+    assert!(said.contains("the flow `one` sends datagrams to a machine"), "{said}");
+    assert!(said.contains("write `transport = \"rc\"`, or `guids = \"static\"` in [vms]"), "{said}");
+    plan(&datagrams("from = \"vm:a\"\nto = \"C\"")).unwrap();
 }
 
 #[test]

@@ -32,7 +32,7 @@ impl Stack {
     fn accept_send(&mut self, now: Time, place: u32, packet: &DataPacket) -> bool {
         let (every, clock) = (self.rules.acknowledge_every, self.options.common_clock);
         let Some(receiver) = self.flows.receiver(place) else { return false };
-        if receiver.transport != Transport::ReliableConnection {
+        if receiver.transport != Transport::ReliableConnection || receiver.ended.is_some() {
             return false;
         }
         let taken = receiver.take(packet, every);
@@ -143,7 +143,7 @@ impl Stack {
         if matches!(sender.target, Target::Peer) {
             let size = receiver.packet_bytes;
             sender.answer(now, receiver.message_bytes, size, overhead, packet);
-        } else if sender.phase == Phase::Active {
+        } else if matches!(sender.phase, Phase::Active | Phase::Held) {
             sender.take_pong(now, overhead);
         }
         self.dequeue(place);

@@ -11,7 +11,10 @@ use super::receiver::Receiver;
 use super::sender::{LaneChange, Pace, Phase, Sender, Target};
 use super::static_rate::packet_time;
 use super::timers::Timer;
-use crate::traffic::{Command, Destination, FlowId, FlowSpec, LearntPath, Transport, Work};
+use crate::traffic::{Command, Destination, FlowId, FlowSpec, LearntPath, PathSource, Transport, Work};
+
+/// Bytes of a name at most, as of ServiceName (IBA 15.2.5.14).
+const NAME_BYTES_MAX: usize = 64;
 
 impl Stack {
     /// Does what is asked, or says why it cannot be done.
@@ -102,9 +105,12 @@ impl Stack {
     fn target(&mut self, spec: &FlowSpec) -> Result<Target, String> {
         const FULL: &str = "the cache of paths is full";
         match &spec.to {
-            Destination::One(guid) => {
-                self.paths.want(*guid, spec.paths).map(Target::One).ok_or(FULL.to_owned())
-            }
+            Destination::One(guid) => self
+                .paths
+                .want_for(self.options.path_cache, *guid, spec.paths)
+                .map(Target::One)
+                .ok_or(FULL.to_owned()),
+            Destination::Named(name) => self.paths.want_name(name).map(Target::One).ok_or(FULL.to_owned()),
             Destination::Mix { hot_spot, hot_permille, others, seed } => {
                 let (own, paths) = (self.facts.guid, &mut self.paths);
                 let mix = Mix::new(*hot_spot, *hot_permille, others, *seed, spec.paths, own, paths);
@@ -176,7 +182,8 @@ impl Stack {
         let ready = match &mut sender.target {
             Target::One(path) => {
                 let path = self.paths.get(*path);
-                let address = path.and_then(Path::fresh_address);
+                let is_held = path.is_some_and(|path| self.paths.is_held(path.to));
+                let address = path.and_then(Path::fresh_address).filter(|_| !is_held);
                 sender.address = address.unwrap_or(sender.address);
                 sender.capacity = path.map_or_else(Capacity::default, Path::capacity);
                 address.is_some()
@@ -199,6 +206,8 @@ impl Stack {
             if sender.pace.is_some() {
                 mix.open_loop();
             }
+            let paths = &self.paths;
+            mix.stop_held(|path| paths.get(path).is_some_and(|path| paths.is_held(path.to)));
         }
         if let Some(pace) = &mut sender.pace {
             pace.due = pace.due.max(now);
@@ -223,6 +232,8 @@ impl Stack {
             }
             match &mut sender.target {
                 _ if sender.phase == Phase::Path => self.begin(now, place),
+                // It takes the address when it goes on.
+                _ if sender.phase == Phase::Held => {}
                 Target::One(own) if *own == path => {
                     let (Some(address), level) = (address, sender.address.service_level) else { continue };
                     sender.move_to(now, address);
@@ -270,6 +281,15 @@ fn check(spec: &FlowSpec, geometry: Geometry, own: weft_wire::Guid) -> Result<()
     let reliable = spec.transport == Transport::ReliableConnection;
     match &spec.to {
         Destination::One(guid) if *guid == own => Err("it goes to the port that it comes from".to_owned()),
+        Destination::Named(name) if !(1..=NAME_BYTES_MAX).contains(&name.len()) => {
+            Err(format!("a name has 1 to {NAME_BYTES_MAX} bytes"))
+        }
+        Destination::Named(_) if spec.paths == PathSource::Unasked => {
+            Err("a name is looked up, and its path with it; hint: the paths of path records".to_owned())
+        }
+        Destination::Named(_) if !reliable => {
+            Err("no datagram tells that its machine has moved; hint: a reliable connection".to_owned())
+        }
         Destination::Mix { .. } if reliable => {
             Err("a reliable connection has one destination; hint: unreliable datagrams".to_owned())
         }

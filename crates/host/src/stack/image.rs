@@ -21,12 +21,13 @@ use weft_wire::{GidPrefix, Guid, Lid, PKey, PortFacts};
 use super::StackCounts;
 use super::flow::{Flow, Flows};
 use super::lanes::KeptLane;
+use super::names::Offer;
 use super::numbers::{COUNT_MAX, ensure};
 use super::paths::Paths;
 use super::subscriptions::Subscriptions;
 
 /// The version of the state. Increase it with every change of a structure in it.
-const STATE_VERSION: u16 = 5;
+const STATE_VERSION: u16 = 8;
 /// Bytes of an image at most, as bincode writes it.
 pub const IMAGE_BYTES_MAX: usize = 16 << 20;
 
@@ -50,12 +51,14 @@ pub struct Identity {
 /// Where an image goes, as the virtual-machine manager says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
-    /// The port GUID that is moved: an image of another one is refused.
+    /// The port GUID that is moved: an image of another one is refused, unless the place renames it.
     pub guid: Guid,
     /// The epoch that the image must be of: an image of another move is refused.
     pub from_epoch: u64,
     /// The epoch that begins with this import, later than all before it.
     pub epoch: u64,
+    /// Whether the port here has a GUID of its own: then the image is of another one.
+    pub renames: bool,
     /// The LID here, if it changes; `None` if it moves with the port, as prepopulated and dynamic LIDs do. It holds until the
     /// adapter tells of the active port.
     pub lid: Option<Lid>,
@@ -152,6 +155,7 @@ pub(super) struct State {
     pub(super) facts: PortFacts,
     pub(super) lanes: [KeptLane; 16],
     pub(super) subscriptions: Subscriptions,
+    pub(super) offer: Offer,
     pub(super) paths: Paths,
     pub(super) flows: Vec<Flow>,
     pub(super) counts: StackCounts,
@@ -268,7 +272,7 @@ impl Image {
     pub(super) fn open(self, place: &Place, known: u64) -> Result<Restored, ImageError> {
         self.check()?;
         let Self { epoch, suspended_at, identity, mut state, .. } = self;
-        if identity.guid != place.guid {
+        if identity.guid != place.guid && !place.renames {
             return Err(ImageError::Foreign { found: identity.guid, expected: place.guid });
         }
         if epoch != place.from_epoch {

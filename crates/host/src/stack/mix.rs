@@ -73,6 +73,8 @@ pub(super) struct Mix {
     head: Option<u32>,
     /// Packets thrown away.
     pub(super) shed: u64,
+    /// Targets to which nothing goes for a while.
+    stopped: Vec<u32>,
 }
 
 impl Mix {
@@ -116,6 +118,7 @@ impl Mix {
             held: 0,
             first: 0,
             shed: 0,
+            stopped: Vec::new(),
         };
         Some(mix).filter(|mix| !mix.targets.is_empty())
     }
@@ -194,6 +197,10 @@ impl Mix {
     /// for their time alone.
     pub(super) fn offer(&mut self) -> (Option<ServiceLevel>, bool) {
         let target = self.draw();
+        if self.stopped.contains(&target) {
+            self.shed += 1;
+            return (None, false);
+        }
         let level = self.level(target);
         let Some(waiting) = self.backlog.get_mut(usize::from(level.0)) else { return (None, false) };
         let times = &self.not_before;
@@ -240,6 +247,34 @@ impl Mix {
         self.shed += (moved.len() - room) as u64;
         waiting.extend(moved.drain(..room));
         room > 0
+    }
+
+    /// Nothing goes by a path for a while: datagrams for it are thrown away, so that others do not wait behind them. Without a rate packets
+    /// take no time and wait for nothing, so that none has to be stopped.
+    pub(super) fn stop(&mut self, path: u32) {
+        let Some(target) = self.paths.iter().position(|known| *known == path) else { return };
+        let target = target as u32;
+        if !self.is_open_loop() || self.stopped.contains(&target) {
+            return;
+        }
+        self.stopped.push(target);
+        for waiting in &mut self.backlog {
+            let before = waiting.len();
+            waiting.retain(|other| *other != target);
+            self.shed += (before - waiting.len()) as u64;
+        }
+    }
+
+    /// The same for every path that is held.
+    pub(super) fn stop_held(&mut self, is_held: impl Fn(u32) -> bool) {
+        let held: Vec<u32> = self.paths.iter().copied().filter(|path| is_held(*path)).collect();
+        held.into_iter().for_each(|path| self.stop(path));
+    }
+
+    /// Packets go by a path again.
+    pub(super) fn go_on(&mut self, path: u32) {
+        let paths = &self.paths;
+        self.stopped.retain(|target| paths.get(*target as usize) != Some(&path));
     }
 
     /// Whether packets wait on a service level.
@@ -312,12 +347,18 @@ impl Mix {
         ensure(count > 0 && self.levels.len() == count && self.paths.len() == count, "a mix is in pieces")?;
         ensure(self.paths.iter().all(|path| (*path as usize) < paths), "a mix's path is not in the cache")?;
         ensure(self.others as usize <= count && self.resolved <= count, "a mix has too few destinations")?;
+        ensure(
+            self.stopped.iter().all(known) && self.stopped.len() <= count,
+            "a mix is stopped where it does not go",
+        )?;
         ensure(self.hot.iter().chain(&self.head).all(known), "a mix's destination is none of its own")?;
         ensure(self.hot_permille <= 1000 && self.first < 16, "a mix's choice is impossible")?;
         ensure(self.not_before.len() <= count, "a mix has too many gaps")?;
         let lanes = matches!(self.backlog.len(), 0 | 16);
         let waiting = |lane: &VecDeque<u32>| lane.len() <= BACKLOG_MAX && lane.iter().all(known);
         ensure(lanes && self.backlog.iter().all(waiting), "a mix's packets wait where none can")?;
+        let levels = self.targets.iter().all(|target| target.address.is_possible());
+        ensure(levels && self.levels.iter().all(|level| level.0 < 16), "a mix has no such service level")?;
         let numbers = self.targets.iter().all(|target| target.sequence <= NUMBER_MAX);
         ensure(numbers && self.shed <= COUNT_MAX, "a mix's number is too high")
     }

@@ -15,14 +15,18 @@
 //! is allocated for one.
 
 mod accept;
+mod bulk;
 mod clock;
 mod commands;
 mod congestion;
 mod flow;
+mod holds;
 mod image;
 mod lanes;
 mod mix;
+mod names;
 mod numbers;
+mod partitions;
 mod paths;
 mod pingpong;
 mod port;
@@ -50,14 +54,19 @@ use weft_wire::{
 };
 
 use crate::traffic::{Command, FlowReport};
+pub use bulk::BulkCounts;
 use flow::Flows;
 pub use image::{IMAGE_BYTES_MAX, Identity, Image, ImageError, Place};
 use lanes::Lane;
+use names::Offer;
+pub use names::{Guids, SERVICE_OF_NAMES};
+pub use paths::PathCache;
 use paths::Paths;
 pub use relocation::MovedLid;
 use relocation::{HoldBacks, Tells};
 use sa::SaClient;
-use sender::Rules;
+use sender::{Phase, Rules};
+pub use subscriptions::Notices;
 use subscriptions::Subscriptions;
 use suspend::Suspension;
 pub use suspend::SuspensionCounts;
@@ -83,6 +92,14 @@ pub struct StackOptions {
     pub sa_timeout: Time,
     /// How often to ask again. What was refused, or not answered even so, is asked for again after 5 such times.
     pub sa_retries: u32,
+    /// Whether path records are kept.
+    pub path_cache: PathCache,
+    /// Notices that it subscribes to.
+    pub notices: Notices,
+    /// Whether a virtual machine keeps its GUID when it moves.
+    pub guids: Guids,
+    /// Whether its port is a virtual function's, to which the physical function may hand on what it hears. A node says so of its slots.
+    pub is_function: bool,
     /// Whether a stack that resumes has its peers notified, so that they repeat before a timeout.
     pub wakes_peers: bool,
     /// Nanoseconds of machine time in one of fabric time; congestion control's timers are of fabric time.
@@ -105,6 +122,10 @@ impl Default for StackOptions {
             retries: 7,
             sa_timeout: Time::from_secs(1),
             sa_retries: 5,
+            path_cache: PathCache::default(),
+            notices: Notices::default(),
+            guids: Guids::default(),
+            is_function: false,
             wakes_peers: true,
             dilation: 1,
             message_overhead_ns: 0,
@@ -140,6 +161,8 @@ pub enum Input {
     Command(Command),
     /// A port has moved to another place of the fabric, with a virtual machine.
     Moved(MovedLid),
+    /// A Report that the physical function of its adapter has answered, and hands on.
+    HandedOn(AddressedMad),
 }
 
 /// Why a host does not carry out a command, for people.
@@ -153,6 +176,8 @@ pub struct CommandError(String);
 pub enum Output {
     /// Send a MAD through the port, as an attached program does.
     Send(AddressedMad),
+    /// Hand on a Report to the virtual functions of the adapter (paper 004, algorithm 2, lines 2637–2646).
+    HandOn(AddressedMad),
     /// Give the adapter a data packet.
     Inject(DataPacket),
     /// Tell the port's agent, which keeps the log of congestion control.
@@ -188,6 +213,10 @@ pub struct StackCounts {
     pub refused: u64,
     /// Packets that the adapter has not taken.
     pub packets_refused: u64,
+    /// Changes of the port's P_Key table.
+    pub p_key_changes: u64,
+    /// Ends of connections that have ended because the port has left their partition.
+    pub partition_ends: u64,
 }
 
 /// The host. What every packet needs is in front, in as few lines of the cache as it fits in: a fabric has hundreds of hosts.
@@ -216,6 +245,8 @@ pub struct Stack {
     lanes: [Lane; 16],
     sa: SaClient,
     subscriptions: Subscriptions,
+    /// What the machine offers its name by.
+    offer: Offer,
     counts: StackCounts,
     suspension: Suspension,
     hold_backs: HoldBacks,
@@ -249,6 +280,7 @@ impl Stack {
             heeds_repath: true,
             paths: Paths::default(),
             subscriptions: Subscriptions::default(),
+            offer: Offer::default(),
             asks_due: false,
             is_suspended: false,
             suspension: Suspension::default(),
@@ -283,6 +315,11 @@ impl Stack {
         reports
     }
 
+    /// What it is like.
+    pub fn options(&self) -> &StackOptions {
+        &self.options
+    }
+
     /// Whether it has no flows.
     pub fn is_idle(&self) -> bool {
         self.flows.len() == 0
@@ -293,11 +330,16 @@ impl Stack {
         StackCounts {
             hot_spots_forgotten: self.paths.forgotten,
             // What was asked before an import is in the counts that came with it.
-            questions: self.counts.questions + self.sa.stats().sent,
+            questions: self.counts.questions + self.sa.stats().sent + self.sa.bulk.counts.asked,
             subscriptions: self.subscriptions.held().count() as u64,
             paths: self.paths.len() as u64,
             ..self.counts
         }
+    }
+
+    /// What has been counted of questions in bulk, since it began at this place.
+    pub fn bulk_counts(&self) -> BulkCounts {
+        self.sa.bulk.counts
     }
 
     /// How much is held of what is bounded: flows, timers, and what stands in rings and queues.
@@ -347,7 +389,7 @@ impl Stack {
     fn expire(&mut self, now: Time, place: u32) {
         let (rules, active) = (self.rules, self.facts.active);
         let Some(sender) = self.flows.sender(place) else { return };
-        if !active {
+        if !active || sender.phase == Phase::Held {
             // Nothing can be acknowledged; that is not the other end's fault.
             sender.deadline = Some(now + rules.ack_timeout);
             return;
@@ -359,6 +401,9 @@ impl Stack {
         }
         sender.expire(now, &rules);
         sender.force_lane_change(now);
+        if let sender::Target::One(path) = sender.target {
+            self.asks_due |= self.paths.look_up_again(path);
+        }
         self.dequeue(place);
         self.wake(now, place);
     }
@@ -382,6 +427,7 @@ impl Machine for Stack {
             Input::Receive(mad) => self.receive(now, &mad),
             Input::Command(command) => self.command(now, command),
             Input::Moved(moved) => self.port_relocated(now, &moved),
+            Input::HandedOn(report) => self.heed_report(now, &report),
         }
         self.settle(now);
         if self.asks_due {
@@ -420,7 +466,8 @@ impl Machine for Stack {
         }
         let administration = self.sa.next_timer().map(|timer| timer.map(StackTimer::Administration));
         let again = machine::Timer::new(self.retry_at, StackTimer::AskAgain);
-        machine::Timer::earliest([self.timers.first(), administration, again])
+        let hold = machine::Timer::new(self.paths.holds_end(), StackTimer::Hold);
+        machine::Timer::earliest([self.timers.first(), administration, again, hold])
     }
 
     fn poll_timeout(&self) -> Option<Time> {
@@ -428,7 +475,7 @@ impl Machine for Stack {
         if self.is_suspended {
             return None;
         }
-        let times = [self.timers.next(), self.sa_due, self.retry_at];
+        let times = [self.timers.next(), self.sa_due, self.retry_at, self.paths.holds_end()];
         let due = times.into_iter().flatten().min();
         debug_assert_eq!(due, self.next_timer().map(|timer| timer.at), "one moment, told in two ways");
         due

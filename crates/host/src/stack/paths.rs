@@ -2,6 +2,9 @@
 //!
 //! A path is known by its place in the cache, which never changes, so that a packet finds it without a search.
 
+mod held;
+mod named;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -9,6 +12,8 @@ use weft_wire::{Guid, Lid, Mtu, PKey, PathRate, ServiceLevel};
 
 use super::numbers::{COUNT_MAX, ensure};
 use crate::traffic::PathSource;
+pub(super) use held::Hold;
+use named::Name;
 
 /// The most paths: one for every unicast LID.
 const PATHS_MAX: usize = 0xbfff;
@@ -45,9 +50,29 @@ impl Address {
         Self { p_key: PKey::DEFAULT_FULL, ..Self::default() }
     }
 
+    /// Whether there is such a service level.
+    pub(super) fn is_possible(&self) -> bool {
+        self.service_level.0 < 16
+    }
+
     /// Whether it is the same but for its lane.
     pub(super) fn is_same_way(&self, other: &Self) -> bool {
         (self.dlid, self.p_key) == (other.dlid, other.p_key)
+    }
+}
+
+weft_wire::named! {
+    /// Whether a host keeps path records (thesis 003, lines 548–554 and 629–633). Levels that a routing has changed are followed in any
+    /// case: see [`RepathKind`](weft_wire::RepathKind).
+    #[derive(Default)]
+    pub enum PathCache {
+        /// Each connection asks for its path, and each peer of a port that has moved asks again.
+        Off = "off",
+        /// One question for each peer, ever. Where a port moves to a host of another rate, its peers go on with the old one.
+        On = "on",
+        /// The same, and rates and MTUs are asked for again when the manager says that they are others.
+        #[default]
+        Renewed = "renewed",
     }
 }
 
@@ -76,12 +101,28 @@ pub(super) struct Path {
     capacity: Capacity,
     /// The service level of a hot spot's slow lane.
     slow: Option<ServiceLevel>,
+    /// The name by which its port is looked up.
+    name: Option<Name>,
     /// Taught by [`Command::LearnPaths`](crate::traffic::Command::LearnPaths): no one is asked for it again.
     taught: bool,
     pub(super) problem: Option<String>,
 }
 
 impl Path {
+    fn new(to: Guid, source: PathSource, name: Option<Name>) -> Self {
+        Self {
+            to,
+            source,
+            state: State::Wanted,
+            record: None,
+            capacity: Capacity::default(),
+            slow: None,
+            name,
+            taught: false,
+            problem: None,
+        }
+    }
+
     /// Where its packets go now.
     #[inline]
     pub(super) fn address(&self) -> Option<Address> {
@@ -107,7 +148,12 @@ pub(super) struct Paths {
     /// By port and whether no path record is asked for.
     #[serde(skip)]
     places: BTreeMap<(Guid, bool), u32>,
+    /// By the name that the port is looked up by.
+    #[serde(skip)]
+    names: BTreeMap<String, u32>,
     hot_spots: BTreeMap<Lid, ServiceLevel>,
+    /// By port: queue pairs to it are held.
+    holds: BTreeMap<Guid, Hold>,
     /// Hot spots not remembered because there were too many.
     pub(super) forgotten: u64,
 }
@@ -129,6 +175,17 @@ impl Paths {
         0..self.list.len() as u32
     }
 
+    /// The same as [`Paths::want`] for a connection of its own; `cache` says whether what is known will do.
+    pub(super) fn want_for(&mut self, cache: PathCache, to: Guid, source: PathSource) -> Option<u32> {
+        let place = self.want(to, source)?;
+        let path = self.list.get_mut(place as usize)?;
+        let is_known = path.state == State::Known && source == PathSource::PathRecord && !path.taught;
+        if cache == PathCache::Off && is_known {
+            path.state = State::Wanted;
+        }
+        Some(place)
+    }
+
     /// The place of the path to a port; it is wanted from now on. None when the cache is full.
     pub(super) fn want(&mut self, to: Guid, source: PathSource) -> Option<u32> {
         let place = self.place(to, source)?;
@@ -148,17 +205,7 @@ impl Paths {
             return None;
         }
         let place = self.list.len() as u32;
-        let (state, taught) = (State::Wanted, false);
-        self.list.push(Path {
-            to,
-            source,
-            state,
-            record: None,
-            capacity: Capacity::default(),
-            slow: None,
-            taught,
-            problem: None,
-        });
+        self.list.push(Path::new(to, source, None));
         self.places.insert(key, place);
         Some(place)
     }
@@ -220,6 +267,35 @@ impl Paths {
         }
     }
 
+    /// All paths are to be asked for by one question. Whether there is any; software that asks for no path records asks by itself. A port
+    /// that is gone is asked for by whoever begins to use it.
+    pub(super) fn renew_in_bulk(&mut self) -> bool {
+        let mut any = false;
+        for path in &mut self.list {
+            match path.state {
+                _ if path.taught => {}
+                State::Asked { .. } if path.source == PathSource::Unasked => {
+                    path.state = State::Asked { again: true };
+                }
+                _ if path.source == PathSource::Unasked => path.state = State::Wanted,
+                State::Gone => {}
+                _ => {
+                    path.state = State::Asked { again: false };
+                    any = true;
+                }
+            }
+        }
+        any
+    }
+
+    /// The places of paths that the answer to such a question is about.
+    pub(super) fn in_bulk(&self) -> impl Iterator<Item = u32> {
+        let is_meant = |path: &Path| path.source == PathSource::PathRecord && !path.taught;
+        let meant =
+            (0..).zip(&self.list).filter(move |(_, path)| is_meant(path) && path.state != State::Gone);
+        meant.map(|(place, _)| place)
+    }
+
     /// What ways to a port carry is to be asked for again, or what all ways do. Senders go on meanwhile. Software that asks for no
     /// path records knows nothing of it. How many paths that are.
     pub(super) fn renew_capacity(&mut self, of: Option<Guid>) -> u64 {
@@ -251,9 +327,8 @@ impl Paths {
 
     /// A port is gone.
     pub(super) fn lose(&mut self, guid: Guid) {
-        for source in [false, true] {
-            let place = self.places.get(&(guid, source)).copied();
-            if let Some(path) = place.and_then(|place| self.list.get_mut(place as usize)) {
+        for place in self.to_port(guid) {
+            if let Some(path) = self.list.get_mut(place as usize) {
                 path.state = match path.state {
                     State::Known => State::Gone,
                     other => other,
@@ -269,19 +344,42 @@ impl Paths {
         }
     }
 
+    /// Forgets the address of all paths with such a P_Key, which are asked for again. Whether there are any.
+    pub(super) fn forget_where(&mut self, is_left: impl Fn(PKey) -> bool) -> bool {
+        let mut any = false;
+        for path in &mut self.list {
+            if path.record.is_some_and(|record| is_left(record.p_key)) {
+                (path.record, path.taught) = (None, false);
+                path.state = match path.state {
+                    State::Asked { .. } => State::Asked { again: true },
+                    _ => State::Wanted,
+                };
+                any = true;
+            }
+        }
+        any
+    }
+
     /// What goes into an image: all but what [`Paths::restore`] finds again.
     pub(super) fn kept(&self) -> Self {
         let (list, hot_spots, forgotten) = (self.list.clone(), self.hot_spots.clone(), self.forgotten);
-        Self { list, places: BTreeMap::new(), hot_spots, forgotten }
+        let (places, names) = (BTreeMap::new(), BTreeMap::new());
+        Self { list, places, names, hot_spots, holds: self.holds.clone(), forgotten }
     }
 
     /// Finds its places again, which an image does not have. What is wrong with it, if anything is.
     pub(super) fn restore(&mut self) -> Result<(), &'static str> {
         let keys = |path: &Path| (path.to, path.source == PathSource::Unasked);
-        self.places = (0..).zip(&self.list).map(|(place, path)| (keys(path), place)).collect();
+        let unnamed = (0..).zip(&self.list).filter(|(_, path)| path.name.is_none());
+        self.places = unnamed.map(|(place, path)| (keys(path), place)).collect();
+        self.names = self.named().map(|(place, name)| (name.to_owned(), place)).collect();
         ensure(self.list.len() <= PATHS_MAX, "there are too many paths")?;
-        ensure(self.places.len() == self.list.len(), "a path is there twice")?;
+        ensure(self.places.len() + self.names.len() == self.list.len(), "a path is there twice")?;
+        let mut addresses = self.list.iter().flat_map(|path| [path.record, path.address()]).flatten();
+        ensure(addresses.all(|address| address.is_possible()), "a path has no such service level")?;
+        ensure(self.hot_spots.values().all(|level| level.0 < 16), "a hot spot has no such service level")?;
         ensure(self.hot_spots.len() <= HOT_SPOTS_MAX, "there are too many hot spots")?;
+        ensure(self.holds.len() <= PATHS_MAX, "too many ports are held")?;
         ensure(self.forgotten <= COUNT_MAX, "a counter is too high")
     }
 
@@ -342,8 +440,7 @@ impl Paths {
     /// A port has another LID.
     pub(super) fn set_lid(&mut self, guid: Guid, dlid: Lid) -> Vec<u32> {
         let slow = self.hot_spots.get(&dlid).copied();
-        let places = [false, true].into_iter().filter_map(|source| self.places.get(&(guid, source)).copied());
-        let places: Vec<u32> = places.collect();
+        let places = self.to_port(guid);
         for place in &places {
             let Some(path) = self.list.get_mut(*place as usize) else { continue };
             path.record = path.record.map(|record| Address { dlid, ..record });

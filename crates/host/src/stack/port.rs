@@ -1,13 +1,20 @@
 //! A host's view of its port and of the subnet: from the adapter, from answers and from notices.
 
-use weft_machine::Time;
-use weft_wire::{AddressedMad, Details, Method, MgmtClass, PortFacts, RepathDetails, RepathKind, trap};
+use std::collections::BTreeMap;
 
+use weft_machine::Time;
+use weft_wire::{
+    AddressedMad, Details, Guid, Lid, Method, MgmtClass, PathRecord, PortFacts, RepathDetails, RepathKind,
+    trap,
+};
+
+use super::bulk::Heard;
+use super::names::guid_in;
 use super::paths::State;
 use super::relocation::MovedLid;
-use super::sa::{Question, SaClient, lid_in, notice_in, path_in, report_response};
+use super::sa::{Question, SaClient, lid_in, notice_in, path_in, path_of, report_response};
 use super::sender::Phase;
-use super::{Output, Stack};
+use super::{Notices, Output, Stack};
 use crate::traffic::PathSource;
 
 /// What was not there is asked for again after this many timeouts.
@@ -17,6 +24,7 @@ impl Stack {
     /// The adapter tells of its port.
     pub(super) fn learn_port(&mut self, now: Time, facts: PortFacts) {
         let arriving = self.is_arriving();
+        self.suspension.registers |= arriving && facts.reregister;
         let before = std::mem::replace(&mut self.facts, facts);
         let Some(before) = self.port_before(before) else { return };
         let facts = &self.facts;
@@ -34,13 +42,20 @@ impl Stack {
         if moved || other_manager {
             self.paths.renew(None);
         }
+        if self.facts.guid == before.guid {
+            self.partitions_changed(now, &before.p_keys);
+        }
         if self.facts.reregister || begins || moved || other_manager {
             self.subscriptions.renew();
+            self.offer.renew();
         }
         self.asks_due = true;
         if arriving {
             // The port of another host may take smaller packets.
             let mtu = self.facts.mtu;
+            if std::mem::take(&mut self.suspension.registers) {
+                self.renew_own_levels(now);
+            }
             for place in self.flows.all() {
                 let sender = self.flows.sender(place).filter(|sender| sender.phase == Phase::Active);
                 if sender.is_some_and(|sender| sender.refuse_mtu(mtu)) {
@@ -63,6 +78,7 @@ impl Stack {
         if SaClient::can_ask(&self.facts) && !self.is_suspended {
             let held: Vec<_> = self.subscriptions.held().collect();
             self.sa.give_up(now, &self.facts, &held);
+            self.withdraw_offer();
             self.send_questions(now);
         }
     }
@@ -75,13 +91,59 @@ impl Stack {
         if mad.mad.method() == Method::Report {
             self.counts.reports += 1;
             self.outputs.push_back(Output::Send(report_response(mad)));
-            if let Some(notice) = notice_in(&mad.mad) {
-                self.heed(now, &notice.details());
-                self.asks_due = true;
+            if self.options.notices == Notices::Server && !self.options.is_function {
+                self.outputs.push_back(Output::HandOn(*mad));
             }
-        } else if let Some((question, status)) = self.sa.answered(now, mad) {
-            self.take_answer(now, question, status, mad);
-            self.send_questions(now);
+            return self.heed_report(now, mad);
+        }
+        match self.sa.bulk.receive(now, mad) {
+            Heard::Other => {
+                let Some((question, status)) = self.sa.answered(now, mad) else { return };
+                self.take_answer(now, question, status, mad);
+            }
+            Heard::Nothing => {}
+            Heard::Whole(records) => self.take_table(now, &records),
+            Heard::Refused(status) => {
+                self.fail_bulk(now, &format!("SA status {status:#06x} for the paths of this port"));
+            }
+        }
+        self.go_on_where_known(now);
+        self.send_questions(now);
+    }
+
+    /// A Report, to this port or to the physical function of its adapter, which has answered it.
+    pub(super) fn heed_report(&mut self, now: Time, report: &AddressedMad) {
+        if let Some(notice) = notice_in(&report.mad) {
+            self.heed(now, &notice.details());
+            self.asks_due = true;
+        }
+    }
+
+    /// Takes the answer to the question for all paths.
+    fn take_table(&mut self, now: Time, records: &[PathRecord]) {
+        let known: BTreeMap<Guid, _> =
+            records.iter().filter_map(|record| Some((record.dgid.guid, path_of(record)?))).collect();
+        for place in self.paths.in_bulk().collect::<Vec<u32>>() {
+            let Some(path) = self.paths.get(place) else { continue };
+            let is_asked = matches!(path.state, State::Asked { .. });
+            match known.get(&path.to) {
+                Some((address, capacity)) => self.paths.set(place, *address, *capacity),
+                None if is_asked => {
+                    self.fail_path(now, place, "subnet administration has no path there".to_owned());
+                }
+                None => continue,
+            }
+            self.asks_due |= self.paths.get(place).is_some_and(|path| path.state == State::Wanted);
+            self.path_changed(now, place);
+        }
+    }
+
+    /// The question for all paths has no answer: each is asked for again after a while.
+    fn fail_bulk(&mut self, now: Time, why: &str) {
+        for place in self.paths.in_bulk().collect::<Vec<u32>>() {
+            if self.paths.get(place).is_some_and(|path| matches!(path.state, State::Asked { .. })) {
+                self.fail_path(now, place, why.to_owned());
+            }
         }
     }
 
@@ -99,6 +161,12 @@ impl Stack {
                 self.told(status == 0);
                 return;
             }
+            Question::Name(place) => {
+                return self.take_name(now, place, guid_in(mad));
+            }
+            Question::Holder => return self.take_holder(now, mad),
+            Question::Offer => return self.offered(now, status == 0),
+            Question::Withdraw => return self.take_withdrawn(now, Some(status)),
             Question::Path(place) => (place, path_in(&mad.mad)),
             Question::Lid(place) => (place, lid_in(&mad.mad)),
         };
@@ -111,9 +179,10 @@ impl Stack {
         }
         self.asks_due |= self.paths.get(place).is_some_and(|path| path.state == State::Wanted);
         self.path_changed(now, place);
+        self.repeat_if_moved(now, place);
     }
 
-    fn fail_path(&mut self, now: Time, place: u32, problem: String) {
+    pub(super) fn fail_path(&mut self, now: Time, place: u32, problem: String) {
         if let Some(path) = self.paths.get_mut(place) {
             let again = path.state == State::Asked { again: true };
             path.state = if again { State::Wanted } else { State::Failed };
@@ -123,7 +192,7 @@ impl Stack {
     }
 
     /// Something is to be asked for again after a while.
-    fn fail(&mut self, now: Time) {
+    pub(super) fn fail(&mut self, now: Time) {
         self.counts.questions_failed += 1;
         let pause = Time::from_nanos(self.options.sa_timeout.as_nanos().saturating_mul(RETRY_AFTER));
         self.retry_at = self.retry_at.or(Some(now + pause));
@@ -136,10 +205,13 @@ impl Stack {
             self.ask_path(now, place);
         }
         if SaClient::can_ask(&self.facts) {
-            while let Some((at, number)) = self.subscriptions.poll_wanted() {
+            let (notices, is_function) = (self.options.notices, self.options.is_function);
+            let wants = |number| notices.wants(number, is_function);
+            while let Some((at, number)) = self.subscriptions.poll_wanted(wants) {
                 self.sa.ask_to_hear(&self.facts, at, number);
             }
             self.ask_to_tell_peers();
+            self.ask_to_offer(now);
         }
         self.send_questions(now);
     }
@@ -155,9 +227,10 @@ impl Stack {
         if !SaClient::can_ask(&self.facts) {
             return;
         }
-        let asked = match source {
-            PathSource::PathRecord => self.sa.ask_path(&self.facts, place, to),
-            PathSource::Unasked => self.sa.ask_lid(&self.facts, place, to),
+        let asked = match (self.ask_name(place), source) {
+            (Some(asked), _) => asked,
+            (None, PathSource::PathRecord) => self.sa.ask_path(&self.facts, place, to),
+            (None, PathSource::Unasked) => self.sa.ask_lid(&self.facts, place, to),
         };
         match self.paths.get_mut(place) {
             Some(path) if asked => path.state = State::Asked { again: false },
@@ -166,7 +239,7 @@ impl Stack {
     }
 
     fn send_questions(&mut self, now: Time) {
-        while let Some(mad) = self.sa.poll_transmit(now) {
+        while let Some(mad) = self.sa.poll_transmit(now, &self.facts) {
             self.outputs.push_back(Output::Send(mad));
         }
     }
@@ -174,6 +247,7 @@ impl Stack {
     /// Questions that no one answers, and those that it is time to ask again.
     pub(super) fn pass_time(&mut self, now: Time) {
         debug_assert_eq!(self.sa_is_idle, self.sa.is_idle(), "known here too");
+        self.end_holds(now);
         if self.sa_is_idle && self.retry_at.is_none() && !self.asks_due {
             return;
         }
@@ -185,17 +259,25 @@ impl Stack {
                     self.fail(now);
                 }
                 Question::Tell(_) => self.told(false),
+                Question::Name(place) => self.take_name(now, place, Err(why())),
+                Question::Holder | Question::Offer => self.offered(now, false),
+                Question::Withdraw => self.take_withdrawn(now, None),
                 Question::Path(place) | Question::Lid(place) => self.fail_path(now, place, why()),
             }
+        }
+        if self.sa.bulk.expire(now) {
+            self.fail_bulk(now, "subnet administration does not answer");
         }
         if self.retry_at.is_some_and(|at| at <= now) {
             self.retry_at = None;
             let paths = self.paths.retry();
-            self.asks_due |= self.subscriptions.retry() || paths;
+            let offer = self.offer.retry();
+            self.asks_due |= self.subscriptions.retry() || paths || offer;
         }
         if self.asks_due {
             self.ask(now);
         }
+        self.go_on_where_known(now);
         self.send_questions(now);
         self.sa_changed();
     }
@@ -219,9 +301,21 @@ impl Stack {
                 self.counts.repaths += 1;
                 self.rate_changed(details.guid);
             }
+            Details::Repath(trap::REPATH, details)
+                if self.heeds_repath && details.kind == RepathKind::HOLD =>
+            {
+                self.counts.repaths += 1;
+                self.hold(now, details);
+            }
+            Details::Repath(trap::REPATH, details)
+                if self.heeds_repath && details.kind == RepathKind::LEVELS =>
+            {
+                self.counts.repaths += 1;
+                self.levels_changed(now, details.guid);
+            }
             Details::Repath(number, details) if self.heeds_repath => {
                 let begins = *number == trap::REPATH;
-                match self.repath(begins, details) {
+                match self.repath(now, begins, details) {
                     Some(changed) => {
                         self.counts.repaths += 1;
                         for place in changed {
@@ -236,27 +330,32 @@ impl Stack {
         }
     }
 
+    /// Whether a LID is one of its port's.
+    fn has(&self, lid: Lid) -> bool {
+        let own = u32::from(self.facts.lid.0);
+        (own..own + (1 << (self.facts.lmc & 7))).contains(&u32::from(lid.0))
+    }
+
     /// The places of the paths that a repath or unpath notice changes at once; none when it means nothing here.
-    fn repath(&mut self, begins: bool, details: &RepathDetails) -> Option<Vec<u32>> {
+    fn repath(&mut self, now: Time, begins: bool, details: &RepathDetails) -> Option<Vec<u32>> {
         let level = details.service_level;
         match details.kind {
             RepathKind::WILDCARD if !begins => Some(self.paths.forget_hot_spots()),
             RepathKind::WILDCARD => {
-                self.paths.renew(None);
+                if self.paths.renew_in_bulk() {
+                    self.sa.bulk.want(now);
+                }
                 Some(Vec::new())
             }
-            RepathKind::PATH => {
-                let own = u32::from(self.facts.lid.0);
-                let from = u32::from(details.slid.0);
-                let mine = (own..own + (1 << (self.facts.lmc & 7))).contains(&from);
-                mine.then(|| match begins {
-                    true => self.paths.set_level(details.dlid, level),
-                    false => {
-                        self.paths.renew_lid(details.dlid);
-                        Vec::new()
-                    }
-                })
-            }
+            RepathKind::PATH if self.has(details.slid) => Some(match begins {
+                true => self.paths.set_level(details.dlid, level),
+                false => {
+                    self.paths.renew_lid(details.dlid);
+                    Vec::new()
+                }
+            }),
+            // Answers go on the level on which packets come.
+            RepathKind::PATH if self.has(details.dlid) => Some(Vec::new()),
             RepathKind::HOT_SPOT => {
                 Some(self.paths.set_hot_spot(details.dlid, Some(level).filter(|_| begins)))
             }

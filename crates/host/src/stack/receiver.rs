@@ -68,6 +68,10 @@ pub(super) struct Receiver {
     pub(super) acknowledgement: Option<Acknowledgement>,
     /// Where the peer's last packet came from; 0 before the first.
     pub(super) peer: Lid,
+    /// The P_Key of the peer's last packet.
+    p_key: PKey,
+    /// The P_Key of the partition that the port has left, with which this end of a connection has ended.
+    pub(super) ended: Option<PKey>,
     /// The service levels in whose queues of acknowledgements it stands, bit by bit.
     #[serde(skip)]
     pub(super) queued: u16,
@@ -96,6 +100,8 @@ impl Receiver {
             messages: 0,
             packet_bytes: 0,
             peer: Lid(0),
+            p_key: PKey(0),
+            ended: None,
             unacknowledged: 0,
             acknowledgement: None,
             queued: 0,
@@ -115,10 +121,15 @@ impl Receiver {
         }
     }
 
+    /// What it owes is not sent: the sender repeats what was not acknowledged.
+    pub(super) fn forget_acknowledgement(&mut self) {
+        (self.acknowledgement, self.queued) = (None, 0);
+    }
+
     /// Takes a packet of a reliable connection. Afterwards there may be an acknowledgement to send.
     pub(super) fn take(&mut self, packet: &DataPacket, acknowledge_every: u32) -> Taken {
         self.packets += 1;
-        self.peer = packet.slid;
+        (self.peer, self.p_key) = (packet.slid, packet.p_key);
         self.congested |= packet.fecn;
         self.migrated = packet.migration_request;
         let ahead = packet.psn.wrapping_sub(self.expected) & PSN_MASK;
@@ -178,6 +189,17 @@ impl Receiver {
             migration_request: self.migrated,
             ..DataPacket::default()
         })
+    }
+
+    /// Ends a connection whose packets came with one of these keys, which the port has no more. Whether it was one.
+    pub(super) fn ends_with(&mut self, left: &[PKey]) -> bool {
+        let is_left = self.peer.is_unicast() && self.ended.is_none();
+        let key = left.iter().find(|key| is_left && key.partition() == self.p_key.partition());
+        if let Some(key) = key.filter(|_| self.transport == Transport::ReliableConnection) {
+            (self.ended, self.acknowledgement) = (Some(*key), None);
+            return true;
+        }
+        false
     }
 
     /// Something is delivered.
@@ -251,6 +273,8 @@ impl Receiver {
             self.expected <= PSN_MASK && self.messages <= PSN_MASK,
             "a receiver's number has over 24 bits",
         )?;
+        let level = self.acknowledgement.map(|waiting| waiting.service_level.0);
+        ensure(level.is_none_or(|level| level < 16), "an acknowledgement has no such service level")?;
         ensure(self.unacknowledged <= PSN_MASK, "a receiver has too many unacknowledged packets")?;
         ensure(
             self.by_source.len() <= usize::from(Lid::UNICAST_MAX.0) + 1,

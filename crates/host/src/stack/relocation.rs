@@ -22,9 +22,9 @@ use weft_machine::Time;
 use weft_wire::{Guid, Lid, RepathDetails};
 
 use super::clock::Rebase;
-use super::paths::Address;
+use super::paths::{Address, PathCache};
 use super::sender::{Phase, Target};
-use super::{Stack, lanes};
+use super::{Guids, Stack, lanes};
 
 /// How long traps 64 and 65 of a port that has moved are ignored, in timeouts of subnet administration.
 const HOLD_BACK_TIMEOUTS: u64 = 10;
@@ -96,6 +96,11 @@ impl Stack {
             self.hold_backs.begin(now, moved.guid, Time::from_nanos(span));
             self.paths.find_again(moved.guid);
         }
+        if self.options.path_cache == PathCache::Off {
+            // The queue pair goes on, as RDS reconnects; its path is asked for as that of a new connection.
+            self.paths.renew(Some(moved.guid));
+            self.asks_due = true;
+        }
         for path in self.paths.set_lid(moved.guid, moved.to) {
             self.path_changed(now, path);
         }
@@ -127,13 +132,17 @@ impl Stack {
         let of = Some(guid).filter(|guid| *guid != self.facts.guid);
         let counts = &mut self.suspension.counts;
         counts.rates_heard += 1;
+        if self.options.path_cache == PathCache::On {
+            return;
+        }
         counts.paths_renewed += self.paths.renew_capacity(of);
     }
 
     /// The stack has resumed: peers that have sent to it over reliable connections are notified.
     pub(super) fn begin_to_tell(&mut self) {
         self.tells = Tells { from: self.facts.lid, peers: BTreeSet::new() };
-        if !self.options.wakes_peers {
+        // Peers know another GUID, and find the machine by its name.
+        if !self.options.wakes_peers || self.options.guids == Guids::Dynamic {
             return;
         }
         for place in self.flows.all() {

@@ -3,6 +3,7 @@
 use weft_wire::PortFacts;
 
 use super::flow::Flow;
+use super::partitions;
 use super::paths::{Paths, State};
 use super::sender::{LaneChange, Phase, Sender, Target};
 use crate::traffic::{FlowReport, PathSource};
@@ -16,7 +17,7 @@ pub(super) fn of_sender(flow: &Flow, facts: &PortFacts, paths: &Paths) -> Option
     match &sender.phase {
         Phase::Error(reason) => error = Some(reason.clone()),
         Phase::Path => error = awaited(sender, facts, paths),
-        Phase::Active => {}
+        Phase::Active | Phase::Held => {}
     }
     if sender.fresh == 0 && sender.phase == Phase::Active && state == "sending" {
         state = "idle".to_owned();
@@ -56,6 +57,7 @@ pub(super) fn of_receiver(flow: &Flow) -> Option<FlowReport> {
         Phase::Error(reason) => Some(reason.clone()),
         _ => None,
     });
+    let error = error.or_else(|| receiver.ended.map(partitions::reason));
     let state = match (&error, receiver.packets) {
         (Some(_), _) => "error",
         (None, 0) => "idle",
@@ -94,6 +96,7 @@ fn word(sender: &Sender, facts: &PortFacts) -> &'static str {
         _ if sender.is_stopped() => "stopped",
         (Phase::Path, _) => "path",
         _ if sender.is_done() => "done",
+        (Phase::Held, _) => "held",
         (_, LaneChange::Drain { .. }) => "draining",
         (_, LaneChange::Rearm { .. }) => "rearming",
         _ if !facts.active => "idle",

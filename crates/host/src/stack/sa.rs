@@ -8,14 +8,15 @@
 //! ```
 
 use weft_machine::{Time, Timer};
-use weft_mgmt::{Limits, RequestTimer, Transactions, Window, subnet_administration};
+use weft_mgmt::{Limits, RequestTimer, Transactions, Window, component_mask, subnet_administration};
 use weft_wire::{
     AddressedMad, AttributeId, Details, Gid, Guid, InformInfo, Lid, Mad, Method, NodeInfo, NodeRecord,
     NodeType, Notice, PathRecord, PortFacts, QpNum, RepathDetails, RepathKind, SaMad, SaRecord, ServiceLevel,
-    TrapNumber, trap,
+    ServiceRecord, TrapNumber, trap,
 };
 
 use super::StackOptions;
+use super::bulk::Bulk;
 use super::paths::{Address, Capacity};
 
 /// Questions in flight.
@@ -36,11 +37,21 @@ pub(super) enum Question {
     Subscribe(usize),
     /// A notice to the port at this LID that this one has moved.
     Tell(Lid),
+    /// The GUID of the path by name at this place.
+    Name(u32),
+    /// The port that offers the name of this port's machine.
+    Holder,
+    /// The name of this port's machine is offered.
+    Offer,
+    /// What was offered is withdrawn.
+    Withdraw,
 }
 
 #[derive(Debug)]
 pub(super) struct SaClient {
     transactions: Transactions<Question>,
+    /// The question for all paths at once.
+    pub(super) bulk: Bulk,
     level: Option<ServiceLevel>,
 }
 
@@ -48,7 +59,8 @@ impl SaClient {
     pub(super) fn new(options: &StackOptions) -> Self {
         let (timeout, retries) = (options.sa_timeout, options.sa_retries);
         let limits = Limits { window: Window::Fixed(WINDOW), timeout, retries, queue: QUEUE_MAX };
-        Self { transactions: Transactions::new(limits), level: options.management_sl }
+        let bulk = Bulk::new(timeout);
+        Self { transactions: Transactions::new(limits), bulk, level: options.management_sl }
     }
 
     /// Whether there is somebody to ask.
@@ -61,7 +73,7 @@ impl SaClient {
         let gid = |guid| Gid { prefix: facts.gid_prefix, guid };
         let (sgid, dgid) = (gid(facts.guid), gid(to));
         let record = PathRecord { sgid, dgid, reversible: true, numb_path: 1, ..PathRecord::default() };
-        let mask = mask::<PathRecord>(&["sgid", "dgid", "reversible", "numb_path"]);
+        let mask = component_mask::<PathRecord>(&["sgid", "dgid", "reversible", "numb_path"]);
         self.ask(facts, Question::Path(place), Method::Get, PathRecord::ATTRIBUTE, mask, &record.encode())
     }
 
@@ -69,7 +81,7 @@ impl SaClient {
     pub(super) fn ask_lid(&mut self, facts: &PortFacts, place: u32, port_guid: Guid) -> bool {
         let node_info = NodeInfo { port_guid, ..NodeInfo::default() };
         let record = NodeRecord { node_info, ..NodeRecord::default() };
-        let mask = mask::<NodeRecord>(&["port_guid"]);
+        let mask = component_mask::<NodeRecord>(&["port_guid"]);
         self.ask(facts, Question::Lid(place), Method::Get, NodeRecord::ATTRIBUTE, mask, &record.encode())
     }
 
@@ -105,6 +117,26 @@ impl SaClient {
         self.ask(facts, Question::Tell(target), Method::Set, AttributeId::Notice, 0, &notice.encode())
     }
 
+    /// Asks for a service by some of its components, or offers one.
+    pub(super) fn ask_service(
+        &mut self,
+        facts: &PortFacts,
+        question: Question,
+        components: &[&str],
+        record: &ServiceRecord,
+    ) -> bool {
+        let method = if question == Question::Offer { Method::Set } else { Method::Get };
+        let mask = component_mask::<ServiceRecord>(components);
+        self.ask(facts, question, method, ServiceRecord::ATTRIBUTE, mask, &record.encode())
+    }
+
+    /// Withdraws a service. Whether it could be asked.
+    pub(super) fn withdraw(&mut self, facts: &PortFacts, record: &ServiceRecord) -> bool {
+        let mask = component_mask::<ServiceRecord>(&["service_id", "service_gid", "service_p_key"]);
+        let (method, attribute) = (Method::Delete, ServiceRecord::ATTRIBUTE);
+        self.ask(facts, Question::Withdraw, method, attribute, mask, &record.encode())
+    }
+
     /// Whether the question could be queued.
     fn ask(
         &mut self,
@@ -131,22 +163,24 @@ impl SaClient {
         self.transactions.poll_failed(now).map(|failed| failed.key)
     }
 
-    pub(super) fn poll_transmit(&mut self, now: Time) -> Option<AddressedMad> {
-        self.transactions.poll_transmit(now)
+    pub(super) fn poll_transmit(&mut self, now: Time, facts: &PortFacts) -> Option<AddressedMad> {
+        let question = self.transactions.poll_transmit(now);
+        question.or_else(|| self.bulk.poll_transmit(now, facts, self.level.unwrap_or(facts.sm_sl)))
     }
 
     pub(super) fn next_timer(&self) -> Option<Timer<RequestTimer>> {
-        self.transactions.next_timer()
+        Timer::earliest([self.transactions.next_timer(), self.bulk.next_timer()])
     }
 
     /// Whether nothing is asked.
     pub(super) fn is_idle(&self) -> bool {
-        self.transactions.is_idle()
+        self.transactions.is_idle() && self.bulk.is_idle()
     }
 
     /// Forgets all questions.
     pub(super) fn abandon(&mut self, seed: u64) {
         self.transactions.abandon();
+        self.bulk.abandon(seed);
         self.transactions.begin_ids_at(seed);
     }
 
@@ -172,8 +206,12 @@ fn subscription(trap_number: TrapNumber, subscribe: bool) -> InformInfo {
 
 /// Where the path record in an answer says that packets go, and what the way carries.
 pub(super) fn path_in(mad: &Mad) -> Option<(Address, Capacity)> {
-    let record = PathRecord::from_bytes(&SaMad::data.get(&mad.0));
-    let PathRecord { dlid, sl, p_key, rate, mtu, .. } = record;
+    path_of(&PathRecord::from_bytes(&SaMad::data.get(&mad.0)))
+}
+
+/// The same of a record.
+pub(super) fn path_of(record: &PathRecord) -> Option<(Address, Capacity)> {
+    let PathRecord { dlid, sl, p_key, rate, mtu, .. } = *record;
     let address = Address { dlid, service_level: sl, p_key };
     Some((address, Capacity::of(rate, mtu))).filter(|_| dlid.is_unicast())
 }
@@ -199,20 +237,14 @@ pub(super) fn report_response(report: &AddressedMad) -> AddressedMad {
     answer
 }
 
-/// The component mask of these components; each has a name of its own in the record.
-fn mask<R: SaRecord>(names: &[&str]) -> u64 {
-    let bits = R::COMPONENTS.iter().enumerate().filter(|(_, row)| names.contains(&row.name));
-    bits.fold(0, |mask, (bit, _)| mask | 1 << bit)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_mask_has_the_bits_of_the_architecture() {
-        let path = mask::<PathRecord>(&["sgid", "dgid", "reversible", "numb_path"]);
+        let path = component_mask::<PathRecord>(&["sgid", "dgid", "reversible", "numb_path"]);
         assert_eq!(path, 1 << 2 | 1 << 3 | 1 << 11 | 1 << 12);
-        assert_eq!(mask::<NodeRecord>(&["port_guid"]), 1 << 8);
+        assert_eq!(component_mask::<NodeRecord>(&["port_guid"]), 1 << 8);
     }
 }

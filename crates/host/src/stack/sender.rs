@@ -49,6 +49,8 @@ pub(super) enum Phase {
     /// Waits for its path.
     Path,
     Active,
+    /// Sends nothing until the levels of its path are known again (SQD, IBA 10.3.1.5).
+    Held,
     /// Ended in error.
     Error(String),
 }

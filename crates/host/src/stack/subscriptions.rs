@@ -15,6 +15,34 @@ use weft_wire::{TrapNumber, trap};
 pub(super) const TRAPS: [TrapNumber; 4] =
     [trap::GID_IN_SERVICE, trap::GID_OUT_OF_SERVICE, trap::UNPATH, trap::REPATH];
 
+weft_wire::named! {
+    /// Notices that a host subscribes to, and who of a server's functions does (paper 004, lines 2597–2655).
+    #[derive(Default)]
+    pub enum Notices {
+        /// Every port: ports that come and go, and paths that change.
+        #[default]
+        All = "all",
+        /// Every port, paths that change alone: where a peer has moved to only a notice says.
+        Repath = "repath",
+        /// The same by physical functions alone, which hand on what they hear to the virtual functions of their adapter.
+        Server = "server",
+        /// None.
+        None = "none",
+    }
+}
+
+impl Notices {
+    /// Whether a port subscribes to a trap; `is_function`: it is a virtual function's.
+    pub(super) fn wants(self, trap_number: TrapNumber, is_function: bool) -> bool {
+        match self {
+            Self::All => true,
+            Self::Repath => trap_number == trap::REPATH,
+            Self::Server => trap_number == trap::REPATH && !is_function,
+            Self::None => false,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 enum State {
     #[default]
@@ -64,9 +92,10 @@ impl Subscriptions {
         any
     }
 
-    /// The next one to ask for; it counts as asked for from now on.
-    pub(super) fn poll_wanted(&mut self) -> Option<(usize, TrapNumber)> {
-        let at = self.states.iter().position(|state| *state == State::Wanted)?;
+    /// The next one to ask for of those that the host wants; it counts as asked for from now on.
+    pub(super) fn poll_wanted(&mut self, wants: impl Fn(TrapNumber) -> bool) -> Option<(usize, TrapNumber)> {
+        let mut all = self.states.iter().zip(TRAPS);
+        let at = all.position(|(state, number)| *state == State::Wanted && wants(number))?;
         self.states[at] = State::Asked { again: false };
         Some((at, TRAPS[at]))
     }

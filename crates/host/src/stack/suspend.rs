@@ -58,8 +58,22 @@ pub struct SuspensionCounts {
     pub senders_woken: u64,
     /// Notices that ways to a port have another rate or MTU.
     pub rates_heard: u64,
-    /// Paths asked for again because of such a notice.
+    /// Notices that ways to a port are about to have other service levels.
+    pub holds_heard: u64,
+    /// Notices that they have.
+    pub levels_heard: u64,
+    /// Paths asked for again because of a notice of rates or levels, or because this port has moved where levels are others.
     pub paths_renewed: u64,
+    /// Queue pairs that were held until their level was known.
+    pub senders_held: u64,
+    /// Ports whose queue pairs were held for as long as may be, since no notice of levels has come.
+    pub holds_expired: u64,
+    /// Names of machines looked up.
+    pub names_asked: u64,
+    /// Of these, the ones with another GUID than before.
+    pub names_moved: u64,
+    /// Offers of its own name that subnet administration has taken.
+    pub names_offered: u64,
     /// Notices of ports that come or go, not heeded because the port has just moved.
     pub notices_held_back: u64,
 }
@@ -73,6 +87,8 @@ pub(super) struct Suspension {
     told: Option<PortFacts>,
     /// The port as it was before, until that of the new place is active.
     left: Option<PortFacts>,
+    /// Whether the manager has asked the port of the new place to register again.
+    pub(super) registers: bool,
     epoch: u64,
     pub(super) counts: SuspensionCounts,
 }
@@ -95,6 +111,7 @@ impl Stack {
         self.suspension.counts.packets_cut += self.quiet();
         self.forget_questions(now);
         self.subscriptions.forget_questions();
+        self.offer.forget_question();
     }
 
     /// Whether it is suspended.
@@ -137,6 +154,7 @@ impl Stack {
             facts: PortFacts { reregister: false, ..facts.clone() },
             lanes: self.lanes.each_ref().map(lanes::Lane::kept),
             subscriptions: self.subscriptions.clone(),
+            offer: self.offer.clone(),
             paths: self.paths.kept(),
             flows: self.flows.in_order().cloned().collect(),
             counts: StackCounts { subscriptions: 0, paths: 0, hot_spots_forgotten: 0, ..self.counts() },
@@ -176,7 +194,7 @@ impl Stack {
         // The adapter may already tell of the port that moves, or still of the one that was there before.
         let told = self.suspension.told.take().unwrap_or_else(|| self.facts.clone());
         let lid = place.lid.unwrap_or(state.facts.lid);
-        let waits = PortFacts { active: false, lid, ..state.facts.clone() };
+        let waits = PortFacts { active: false, lid, guid: place.guid, ..state.facts.clone() };
         self.suspension.told = Some(Some(told).filter(|told| told.guid == place.guid).unwrap_or(waits));
         self.suspension.left = None;
         (self.suspension.at, self.suspension.epoch) = (suspended_at, place.epoch);
@@ -185,7 +203,9 @@ impl Stack {
             lane.restore(kept);
         }
         (self.flows, self.paths, self.subscriptions) = (flows, state.paths, state.subscriptions);
-        (self.facts, self.counts) = (state.facts, state.counts);
+        self.offer = state.offer;
+        // With another GUID the LID is another, and so all is asked for again when the port is there.
+        (self.facts, self.counts) = (PortFacts { guid: place.guid, ..state.facts }, state.counts);
         (self.heeds_repath, self.retry_at) = (state.heeds_repath, state.retry_at);
         self.hold_backs = HoldBacks::default();
         self.sa = SaClient::new(&self.options);
@@ -264,6 +284,11 @@ impl Stack {
                 let reason = "the host is suspended; hint: try again when it has resumed".to_owned();
                 self.outputs.push_back(Output::Obeyed(Err(CommandError(reason))));
             }
+            Input::HandedOn(report) => {
+                // It is answered already, and so comes once.
+                self.heed_report(self.suspension.at, &report);
+                self.quiet();
+            }
             Input::Moved(moved) => {
                 // A new LID is announced once; the sender goes there when it resumes.
                 self.port_relocated(self.suspension.at, &moved);
@@ -324,6 +349,7 @@ impl Stack {
             lane.rebase(rebase);
         }
         self.retry_at = self.retry_at.map(|at| rebase.moment(at));
+        self.paths.rebase(rebase);
         self.hold_backs.rebase(rebase);
     }
 }

@@ -21,6 +21,8 @@ pub enum StackTimer {
     Administration(RequestTimer),
     /// What subnet administration did not tell is asked for again.
     AskAgain,
+    /// Queue pairs have been held for long enough.
+    Hold,
 }
 
 impl fmt::Display for StackTimer {
@@ -30,6 +32,7 @@ impl fmt::Display for StackTimer {
             Self::Acknowledgement => f.write_str("acknowledgement timeout"),
             Self::Lane(level) => write!(f, "service level {level} free"),
             Self::Administration(timer) => write!(f, "SA request: {timer}"),
+            Self::Hold => f.write_str("queue pairs held long enough"),
             Self::AskAgain => f.write_str("SA request again"),
         }
     }

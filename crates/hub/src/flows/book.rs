@@ -293,7 +293,10 @@ impl Book {
             },
             Side::Sender => Command::Open(FlowSpec {
                 flow,
-                to: Destination::One(to.guid.0),
+                to: match to.machine().filter(|_| to.by_name) {
+                    Some(vm) => Destination::Named(vm.to_owned()),
+                    None => Destination::One(to.guid.0),
+                },
                 transport: shape.transport,
                 work: shape.work,
                 message_bytes: shape.message_bytes,
@@ -412,7 +415,7 @@ impl Flow {
             true => (&mut self.line.from, Side::Sender),
             false => (&mut self.line.to, Side::Receiver),
         };
-        if end.process != process {
+        if end.process != process || end.by_name && end.at != at {
             if !end.is_vm() {
                 return;
             }

@@ -8,8 +8,7 @@ use weft_control::event::VmEvent;
 use weft_control::vmm::VPort;
 use weft_control::{EventKind, Since};
 use weft_process::Client;
-use weft_sm::Surveyed;
-use weft_topology::{Node, NodeType};
+use weft_topology::{Fabric, Node, NodeType};
 use weft_wire::{Guid, Printable};
 
 use crate::managers::{all_vports, listen};
@@ -110,16 +109,9 @@ impl<'a> Machines<'a> {
         }
     }
 
-    /// Whether a node is a machine that was under way at some moment.
-    pub(crate) fn has(&self, node: &Node) -> bool {
-        let ports = self.known.values().flatten().filter(|port| self.moving.contains(&port.vm));
-        let guids: BTreeSet<Guid> = ports.filter_map(guid_of).collect();
-        node.end_ports().any(|(_, port)| guids.contains(&port.guid))
-    }
-
-    /// The nodes that no packet may have reached: machines that were under way, and functions without a machine in whose slots they
-    /// are or were, which change places with them.
-    pub(crate) fn nodes(&self, lab: &Lab, live: &Surveyed) -> BTreeSet<Guid> {
+    /// The nodes of `fabric` that no packet may have reached: machines that were under way, and functions without a machine in whose
+    /// slots they are or were, which change places with them.
+    pub(crate) fn nodes(&self, lab: &Lab, fabric: &Fabric) -> BTreeSet<Guid> {
         let ports = || self.known.values().flatten();
         let under_way: Vec<&VPort> = ports().filter(|port| self.moving.contains(&port.vm)).collect();
         let guids: BTreeSet<Guid> = under_way.iter().filter_map(|port| guid_of(port)).collect();
@@ -137,7 +129,7 @@ impl<'a> Machines<'a> {
                 && !ports().any(|guid| machines.contains(&guid));
             node.kind == NodeType::Hca && (is_spare || ports().any(|guid| guids.contains(&guid)))
         };
-        live.fabric.iter().filter(|(_, node)| is_concerned(node)).map(|(_, node)| node.guid).collect()
+        fabric.iter().filter(|(_, node)| is_concerned(node)).map(|(_, node)| node.guid).collect()
     }
 }
 

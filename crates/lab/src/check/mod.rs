@@ -131,6 +131,9 @@ fn settled(lab: &Lab, options: &Options, clock: &mut Clock) -> anyhow::Result<Re
         // What is swept while the fabric is read may be read as it was before.
         let before = due::Moment::of(lab)?;
         let mut machines = Machines::begin(lab);
+        // Machines that have moved before are looked for at their new places.
+        let renewed = pieces::renewed(lab)?;
+        let lab = renewed.as_ref().unwrap_or(lab);
         let (mut report, read) = look(lab, options.from.as_deref(), clock, &mut machines)?;
         let due = || due::due(lab, before.as_ref(), &read.live);
         let is_sound = report.problems.is_empty();
@@ -191,7 +194,7 @@ fn look(
     unanswered(lab, &live, &mut report);
     machines.look();
     against_cabling(lab, seat, &live, machines, &mut report);
-    subnet_up(&live, &machines.nodes(lab, &live), &mut report);
+    subnet_up(&live, &machines.nodes(lab, &live.fabric), &mut report);
     degraded::note(lab, &live, &mut report);
     let management = tables::judge(lab, &live, &mut report)?;
     Ok((report, Read { live, management }))
@@ -208,6 +211,7 @@ fn against_cabling(
     let pieces = lab.fabric.pieces();
     let Some(piece) = seat.and_then(|seat| pieces.of_seat(seat)) else { return };
     let sm = lab.record.sm.as_ref().and_then(|sm| lab.fabric.by_guid(sm.node));
+    let under_way = machines.nodes(lab, &lab.fabric);
     let mut outside = 0;
     // What is not plugged in is so on purpose.
     let empty = |index: &NodeIndex| lab.slots.get(index).is_some_and(|slot| !slot.plugged);
@@ -223,7 +227,7 @@ fn against_cabling(
                     "the subnet manager at `{name}` is not cabled to this piece of the fabric"
                 ));
             }
-        } else if machines.has(node) {
+        } else if under_way.contains(&node.guid) {
             report.notes.push(format!("virtual machine `{}` is under way", lab.fabric.label(index)));
         } else if node.kind == NodeType::Hca && node.cabled_ports().next().is_some() {
             let too = if sm == Some(index) { ", and the subnet manager with it" } else { "" };
@@ -244,12 +248,14 @@ fn against_cabling(
         let (nodes, are) = (count_of(outside, "node"), is_or_are(outside));
         report.notes.push(format!("{nodes} {are} not cabled to this piece of the fabric"));
     }
+    let comes_or_goes = |port: PortRef| under_way.contains(&lab.fabric.node(port.node).guid);
     // The same port in the fabric as it was read.
     let read = |port: PortRef| {
         let node = live.fabric.by_guid(lab.fabric.node(port.node).guid)?;
         Some(PortRef::new(node, port.port))
     };
-    for cable in lab.fabric.cables().filter(|cable| pieces.has_cable(piece, cable)) {
+    let cables = lab.fabric.cables().filter(|cable| pieces.has_cable(piece, cable));
+    for cable in cables.filter(|cable| ![cable.a, cable.b].into_iter().any(comes_or_goes)) {
         let (Some(a), Some(b)) = (read(cable.a), read(cable.b)) else {
             report.cables_out_of_service += 1; // With its node, which is named above.
             continue;

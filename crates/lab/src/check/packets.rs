@@ -92,7 +92,8 @@ pub(crate) fn packets(
     report.packets_not_tried = all - report.packets;
     let problems: Vec<_> = results.into_values().flat_map(|sent| sent.problems).collect();
     machines.look();
-    let under_way = if problems.is_empty() { BTreeSet::new() } else { machines.nodes(lab, &read.live) };
+    let under_way =
+        if problems.is_empty() { BTreeSet::new() } else { machines.nodes(lab, &read.live.fabric) };
     for (problem, nodes) in problems {
         // A frozen machine answers nothing, wherever its packets go.
         match nodes.iter().any(|node| under_way.contains(node)) {

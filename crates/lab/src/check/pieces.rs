@@ -43,6 +43,22 @@ pub(crate) fn judge(lab: &Lab, options: &Options, clock: &mut Clock) -> anyhow::
     Ok(all)
 }
 
+/// The same laboratory, or piece of one, with what is in the slots of virtual machines now; `None` without slots.
+pub(crate) fn renewed(lab: &Lab) -> anyhow::Result<Option<Lab>> {
+    if lab.slots.is_empty() {
+        return Ok(None);
+    }
+    let now = Lab::load_live(&lab.folder)?;
+    if lab.whole {
+        return Ok(Some(now));
+    }
+    // Its switches stay in their piece, wherever machines go.
+    let pieces = now.fabric.pieces();
+    let mut switches = lab.fabric.nodes().iter().filter(|node| node.is_switch());
+    let here = switches.find_map(|switch| pieces.of_node(now.fabric.by_guid(switch.guid)?).next());
+    Ok(here.map(|piece| now.piece(&pieces, piece)))
+}
+
 /// Whether a subnet manager has been at work.
 fn is_configured(live: &Surveyed) -> bool {
     live.fabric.iter().any(|(index, node)| {

@@ -1,7 +1,5 @@
 //! The tables as they were read: whether they bring every packet home, and what may deadlock.
 
-use weft_bundle::config::managers::SmPart;
-use weft_bundle::folder::bundle;
 use weft_bundle::names::SM;
 use weft_control::p_keys_missing;
 use weft_control::report::check::{Channel, Cycle, Pair};
@@ -9,12 +7,12 @@ use weft_routing::{
     Engine, EngineOptions, EngineReport, Expectations, Input, Lids, ManagementNodes, PortLids, Routing,
     Verdict, verify_routing,
 };
-use weft_sm::{Options, Surveyed};
+use weft_sm::Surveyed;
 use weft_topology::{NodeIndex, PortRef};
 use weft_wire::{Lid, PortNum, count_of};
 
 use crate::check::{Deadlock, Report, due};
-use crate::managers::{in_charge, subnet_managers};
+use crate::managers::{RoutedWith, in_charge, routed_with, subnet_managers};
 use crate::view::Lab;
 
 /// What weft's own subnet manager says of itself; nothing where another manager is in charge.
@@ -22,7 +20,7 @@ use crate::view::Lab;
 struct ByWeft {
     /// Its routing, once it has routed.
     routing: Option<EngineReport>,
-    options: Option<Options>,
+    options: Option<RoutedWith>,
     /// Whether the engine may leave out ways that no host's traffic takes.
     spares: bool,
     /// Which ports have no room for all their P_Keys.
@@ -44,8 +42,7 @@ impl ByWeft {
             // The tables of a manager that has ended are in the switches still.
             None => due::last_routed(lab)?,
         };
-        let part: Option<SmPart> = bundle::load(&lab.folder.bundle().manager(name)).ok();
-        let options = part.map(|part| part.options);
+        let options = routed_with(&lab.folder, name);
         let spares = routing.as_ref().is_some_and(EngineReport::spares_switches);
         Ok(Self { routing, options, spares, p_keys_missing })
     }
@@ -55,7 +52,7 @@ impl ByWeft {
 pub(crate) fn judge(lab: &Lab, live: &Surveyed, report: &mut Report) -> anyhow::Result<ManagementNodes> {
     let by_weft = ByWeft::of(lab)?;
     report.notes.extend(by_weft.p_keys_missing.clone());
-    let named = by_weft.options.as_ref().map_or(&[][..], |options| &options.routing.engine.management_nodes);
+    let named = by_weft.options.as_ref().map_or(&[][..], |options| &options.engine.management_nodes);
     let management = ManagementNodes::new(&live.fabric, named);
     let lids = match &live.lids {
         Ok(lids) => lids,
@@ -139,8 +136,8 @@ fn in_force(live: &Surveyed, lids: &Lids, by_weft: &ByWeft) -> Option<Routing> {
     let links =
         cabled.filter_map(|port| live.port_info(port)).map(|info| info.operational_vls.lanes()).min()?;
     // Management's own lane is not the routing's.
-    let management = given.lanes.management_lane && links > 1;
-    let mut options = given.routing.engine.clone();
+    let management = given.management_lane && links > 1;
+    let mut options = given.engine.clone();
     options.lanes = options.lanes.min(links - u8::from(management));
     let input = Input { fabric: &live.fabric, lids, options: &options };
     let routing = Engine::by_name(&engine.engine)?.route(&input).ok()?;
@@ -159,7 +156,7 @@ pub(crate) fn routing(lab: &Lab, live: &Surveyed, lids: &Lids) -> anyhow::Result
     let engine = by_weft.routing.as_ref().map_or("as found", |routing| routing.engine.as_str());
     let routing =
         in_force(live, lids, &by_weft).unwrap_or_else(|| Routing::on_one_lane(engine, live.routes.clone()));
-    let options = by_weft.options.map(|options| options.routing.engine).unwrap_or_default();
+    let options = by_weft.options.map(|options| options.engine).unwrap_or_default();
     let lanes = routing.report.lanes;
     Ok((routing, EngineOptions { lanes, ..options }))
 }

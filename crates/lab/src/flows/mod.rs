@@ -72,6 +72,7 @@ fn end_at(lab: &Lab, port: PortRef, vm: Option<&str>) -> anyhow::Result<FlowEnd>
         process: agent.name.clone(),
         at: PortEnd { node: HexGuid(lab.guid_at_agent(port.node)), port: port.port },
         guid: HexGuid(known.guid),
+        by_name: vm.is_some() && lab.record.guids_stay,
     })
 }
 

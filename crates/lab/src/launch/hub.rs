@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use rustix::event::{PollFd, PollFlags};
+use weft_bundle::config::hub::forget_start;
 use weft_bundle::failure::{Failure, Interrupted};
 use weft_bundle::folder::{LabFile, LabFolder};
 use weft_bundle::names::HUB;
@@ -101,7 +102,7 @@ impl<'a> HubLine<'a> {
             return Err(failure.hint("nothing is left running").into());
         }
         self.lab.say(&format!("the hub ended with {status}; another one goes on"));
-        Ok(())
+        forget_start(self.lab)
     }
 
     /// Waits for events, for an interrupt, or until `timeout` has passed. Without a hub there are no events.

@@ -63,7 +63,7 @@ pub(super) struct Due {
     pub(super) faults: bool,
     /// Managers and virtual machines.
     pub(super) managers: bool,
-    /// Ways of flows: tables have changed.
+    /// Ways of flows, and partitions: tables have changed.
     pub(super) paths: bool,
     /// All ports, as events were lost.
     pub(super) all: bool,
@@ -99,9 +99,8 @@ impl Due {
                 self.status = true;
                 self.agents.insert(source.clone());
             }
-            "subnet-up" | "sweep-incomplete" | "routed" | "move-finished" | "rebalanced" | "unsettled" => {
-                (self.paths, self.managers) = (true, true);
-            }
+            "subnet-up" | "sweep-incomplete" | "routed" | "move-finished" | "rebalanced" | "unsettled"
+            | "partitions-taken" => (self.paths, self.managers) = (true, true),
             "events-lost" => self.all = true,
             _ => {}
         }

@@ -7,17 +7,14 @@ use weft_control::agent::{PortEnd, PortState, PortStatus};
 use weft_control::flow::{FlowLine, FlowState};
 use weft_control::hub::{LabStatus, ProcessLine, ProcessState};
 use weft_page::State;
-use weft_page::state::{
-    Cable, Flow, Head, Hop, Node, Number, Partition, Summary, Table, VERSION, thousandths,
-};
+use weft_page::state::{Cable, Flow, Head, Hop, Node, Number, Summary, VERSION, thousandths};
 use weft_topology::PortRef;
 
 use crate::flows::Units;
 use crate::scene::act::Acknowledged;
 use crate::scene::alarms::Alarms;
-use crate::scene::counters::{Counters, load};
+use crate::scene::counters::{Counters, is_management, load};
 use crate::scene::events::Events;
-use crate::scene::partitions;
 use crate::scene::paths::Wanted;
 use crate::scene::plan::{Plan, rate};
 use crate::scene::slow::Slow;
@@ -27,7 +24,6 @@ use crate::view::Lab;
 pub(super) struct Facts {
     pub(super) lab: Lab,
     pub(super) plan: Plan,
-    pub(super) partitions: Table<Partition>,
     pub(super) processes: BTreeMap<String, ProcessLine>,
     pub(super) is_starting: bool,
     /// By the port's place in the cabling.
@@ -49,7 +45,6 @@ impl Facts {
     pub(super) fn of(lab: Lab, role: Role, acknowledged: Acknowledged) -> Self {
         Self {
             plan: Plan::of(&lab),
-            partitions: partitions::of(&lab),
             lab,
             processes: BTreeMap::new(),
             is_starting: false,
@@ -129,7 +124,7 @@ impl Facts {
             vms: self.slow.vms.clone(),
             faults: self.slow.faults.clone(),
             managers: self.slow.managers.clone(),
-            partitions: self.partitions.clone(),
+            partitions: self.slow.partitions.clone(),
             alarms: BTreeMap::new(),
             hot: self.slow.hot.clone(),
             events: self.events.table(),
@@ -192,8 +187,11 @@ impl Facts {
         }
         cable.faults = self.slow.of_cables.get(&at).cloned().unwrap_or_default();
         let rates = |end: usize| self.counters.rates.get(&self.end(ends[end])?);
-        cable.ab = load(rates(0), rates(1));
-        cable.ba = load(rates(1), rates(0));
+        // Where no flow runs, the packets of sweeps are no load.
+        let at_rest = self.all_flows().next().is_none();
+        let load = |from, to| load(rates(from), rates(to)).filter(|load| !(at_rest && is_management(load)));
+        cable.ab = load(0, 1);
+        cable.ba = load(1, 0);
         cable
     }
 

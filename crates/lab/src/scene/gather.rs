@@ -19,7 +19,6 @@ use crate::flows;
 use crate::scene::act::quiet;
 use crate::scene::events::Due;
 use crate::scene::facts::Facts;
-use crate::scene::partitions;
 use crate::scene::paths::Wanted;
 use crate::scene::plan::Plan;
 use crate::scene::slow::{self, Desk, Slow};
@@ -38,6 +37,10 @@ const TOGETHER: Duration = Duration::from_millis(100);
 const STATUS_EVERY: Duration = Duration::from_secs(5);
 /// Looks until the ports of all agents have been read again, in case an event was lost.
 const ROUND: usize = 60;
+/// Looks in which the counters of all agents are read once where nothing flows.
+const QUIET_ROUND: usize = 5;
+/// Agents whose counters are read in every look at least.
+const QUIET_LEAST: usize = 64;
 /// Events of before that are looked through.
 const PAST_MAX: usize = 2000;
 /// News that wait to be taken.
@@ -228,9 +231,20 @@ impl Gatherer {
         self.due.agents.extend(agents[begin..(begin + each).min(agents.len())].iter().cloned());
         self.round = (self.round + 1) % ROUND;
         self.is_stale = true;
-        let names: Vec<&str> = agents.iter().map(String::as_str).collect();
+        let names = self.counted(&agents);
         // An agent that does not answer has no counters; the hub says more of it.
         let _ = self.facts.counters.read(&self.folder, &names);
+    }
+
+    /// The agents whose counters are read now: all of them where something flows, else a part of them at a time, in which what begins to
+    /// flow is seen.
+    fn counted<'a>(&self, agents: &'a [String]) -> Vec<&'a str> {
+        let names = agents.iter().map(String::as_str);
+        if self.facts.all_flows().next().is_some() || !self.facts.counters.are_quiet() {
+            return names.collect();
+        }
+        let each = agents.len().div_ceil(QUIET_ROUND).max(QUIET_LEAST).min(agents.len());
+        names.cycle().skip(each * (self.round % QUIET_ROUND)).take(each).collect()
     }
 
     /// Asks what is due.
@@ -317,7 +331,6 @@ impl Gatherer {
         let Ok(lab) = Lab::load(&self.folder) else { return };
         self.cabled_at = written_at;
         self.facts.plan = Plan::of(&lab);
-        self.facts.partitions = partitions::of(&lab);
         self.facts.lab = lab;
         self.facts.ports.clear();
         self.hand_over();

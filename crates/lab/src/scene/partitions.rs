@@ -1,14 +1,11 @@
-//! The partitions of a laboratory, as its subnet manager is configured with them.
+//! The partitions of a laboratory, as its subnet manager has them.
 
-use weft_bundle::config::managers::SmPart;
-use weft_bundle::folder::bundle;
-use weft_bundle::names::SM;
-use weft_bundle::partitions::PartitionsSource;
 use weft_page::state::{Number, Partition, Table};
 use weft_routing::{Member, Partitions};
 use weft_topology::Fabric;
 use weft_wire::PKey;
 
+use crate::managers::routed_with;
 use crate::view::Lab;
 
 /// Members of one kind that are shown by name.
@@ -16,21 +13,10 @@ const NAMES_MAX: usize = 100;
 /// Partitions that are shown.
 const ROWS_MAX: usize = 1000;
 
-/// Those of a laboratory of weft's subnet manager. Behind a door its configuration cannot be read, and there are none.
-pub(super) fn of(lab: &Lab) -> Table<Partition> {
-    if lab.record.sm.is_none() {
-        return Table::new();
-    }
-    let bundle = lab.folder.bundle();
-    let planned = || {
-        let part = bundle::load::<SmPart>(&bundle.manager(SM))?;
-        anyhow::Ok(part.options.routing.engine.partitions)
-    };
-    let partitions = match PartitionsSource::of(&bundle).read() {
-        Ok(None) => planned(),
-        read => read,
-    };
-    partitions.map_or_else(|_| Table::new(), |partitions| table(&lab.fabric, partitions.as_ref()))
+/// Those with which this subnet manager routes; none where nothing is known of it.
+pub(super) fn of(lab: &Lab, manager: &str) -> Option<Table<Partition>> {
+    let with = routed_with(&lab.folder, manager)?;
+    Some(table(&lab.fabric, with.engine.partitions.as_ref()))
 }
 
 /// The rows of a fabric's partitions. Without any, all ports are full members of the default partition.

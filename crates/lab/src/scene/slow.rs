@@ -6,19 +6,20 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use weft_control::sm::PhaseTime;
-use weft_page::state::{Fault, Hop, Hot, Manager, Table, Vm};
+use weft_page::state::{Fault, Hop, Hot, Manager, Partition, Table, Vm};
 use weft_process::utc_now;
 
 use crate::faults::lasting::{self, Listed};
-use crate::managers::{Told, all_vports, performance_manager, subnet_managers, vm_manager};
+use crate::managers::{Told, all_vports, in_charge, performance_manager, subnet_managers, vm_manager};
+use crate::scene::partitions;
 use crate::scene::paths::{Paths, Wanted};
 use crate::scene::plan::Plan;
 use crate::view::Lab;
 
 /// How often managers are asked.
 const MANAGERS_EVERY: Duration = Duration::from_secs(2);
-/// How often faults are, if no event says that they have changed.
-const FAULTS_EVERY: Duration = Duration::from_secs(60);
+/// How often faults and partitions are, if no event says that they have changed.
+const UNTOLD_EVERY: Duration = Duration::from_secs(60);
 
 /// What was asked for.
 #[derive(Clone, Debug, Default)]
@@ -31,6 +32,7 @@ pub(super) struct Slow {
     /// Nodes that are frozen.
     pub(super) frozen: BTreeSet<String>,
     pub(super) hot: Table<Hot>,
+    pub(super) partitions: Table<Partition>,
     /// The ways of flows, by their names.
     pub(super) paths: BTreeMap<String, Vec<Hop>>,
 }
@@ -111,7 +113,8 @@ impl Desk {
 /// Asks for as long as `take` wants what comes of it.
 pub(super) fn run(desk: &Desk, mut take: impl FnMut(Slow) -> bool) {
     let (mut slow, mut paths) = (Slow::default(), Paths::default());
-    let (mut flows, mut asked_faults) = (Vec::new(), None::<Instant>);
+    let (mut flows, mut asked_untold) = (Vec::new(), None::<Instant>);
+    let mut leader = None;
     loop {
         let orders = desk.next();
         if orders.is_over {
@@ -119,18 +122,23 @@ pub(super) fn run(desk: &Desk, mut take: impl FnMut(Slow) -> bool) {
         }
         let Some(site) = &orders.site else { continue };
         let (lab, plan) = &**site;
-        let is_faults_time = asked_faults.is_none_or(|at: Instant| at.elapsed() > FAULTS_EVERY);
+        let is_time = asked_untold.is_none_or(|at: Instant| at.elapsed() > UNTOLD_EVERY);
         let is_idle = !(orders.watched || orders.managers || orders.faults || orders.tables);
-        if is_idle && orders.flows.is_none() && !is_faults_time {
+        if is_idle && orders.flows.is_none() && !is_time {
             continue;
         }
+        let led_by = leader.clone();
         if orders.watched || orders.managers {
-            managers(lab, &mut slow);
+            leader = managers(lab, &mut slow);
             machines(lab, &mut slow);
         }
-        if orders.faults || is_faults_time {
+        if orders.faults || is_time {
             faults(lab, plan, &mut slow);
-            asked_faults = Some(Instant::now());
+            asked_untold = Some(Instant::now());
+        }
+        if orders.tables || is_time || leader != led_by {
+            let found = leader.as_deref().and_then(|manager| partitions::of(lab, manager));
+            slow.partitions = found.unwrap_or(slow.partitions);
         }
         if orders.tables {
             paths.forget();
@@ -147,12 +155,15 @@ pub(super) fn run(desk: &Desk, mut take: impl FnMut(Slow) -> bool) {
     }
 }
 
-fn managers(lab: &Lab, slow: &mut Slow) {
+/// Asks all managers, and names the subnet manager that has the say.
+fn managers(lab: &Lab, slow: &mut Slow) -> Option<String> {
     let node = |guid| lab.fabric.by_guid(guid).map(|index| lab.fabric.label(index));
     let mut all = Table::new();
     let seats: BTreeMap<String, _> =
         lab.record.subnet_managers().map(|(name, place)| (name, place.node)).collect();
-    for manager in subnet_managers(&lab.folder, &lab.record).unwrap_or_default() {
+    let subnet = subnet_managers(&lab.folder, &lab.record).unwrap_or_default();
+    let leader = in_charge(&subnet).map(|manager| manager.name.clone());
+    for manager in subnet {
         let mut shown = shown(&manager.told, "sm", seats.get(&manager.name).and_then(|guid| node(*guid)));
         if let Some(status) = manager.told.status() {
             shown.state = status.state().map_or("starting", |state| state.name()).to_owned();
@@ -193,6 +204,7 @@ fn managers(lab: &Lab, slow: &mut Slow) {
         all.insert(place.name.clone(), shown);
     }
     (slow.managers, slow.hot) = (all, hot);
+    leader
 }
 
 /// How long each phase of a sweep took.

@@ -118,7 +118,7 @@ const TABLE: &[Row] = &[
     row("topo add-host, topo add-switch, topo remove", not_on_hosts(NO_NODES), not_by_door(NO_NODES)),
     row("partition", not_on_hosts(NO_PARTITIONS), not_by_door(NO_PARTITIONS)),
     row("shell --ibsim", not_on_hosts(NO_IBSIM), not_by_door(NO_IBSIM)),
-    row("record, bench smp, bench move", not_on_hosts(ON_ITS_HOST), not_by_door(WHERE_IT_RUNS)),
+    row("record, bench smp, bench sa, bench move", not_on_hosts(ON_ITS_HOST), not_by_door(WHERE_IT_RUNS)),
     row("replay, metrics", ON_FOLDER, not_by_door(WHERE_IT_RUNS)),
     row("hub", ON_FOLDER, not_by_door(NO_LAB)),
     row("up, down", ON_FOLDER, not_by_door(TAKE_DOWN)),

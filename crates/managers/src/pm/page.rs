@@ -402,6 +402,22 @@ fn add_statistics(page: &mut Page, statistics: &Statistics) {
             statistics.notices_unanswered,
         ),
         ("moves_dropped_total", "Hosts that were not told for want of room", statistics.moves_dropped),
+        (
+            "received_reports_total",
+            "Reports of what hosts receive that the subnet manager has taken",
+            statistics.received_reports,
+        ),
+        (
+            "received_given_up_total",
+            "Reports of what hosts receive that were refused or not answered",
+            statistics.received_given_up,
+        ),
+        (
+            "received_requests_total",
+            "Requests by which such reports were made, retries included",
+            statistics.received_requests,
+        ),
+        ("received_left_out_total", "Hosts that such a report had no room for", statistics.received_left_out),
         ("mads_ignored_total", "MADs that are none of the manager's business", statistics.ignored),
     ] {
         page.counter(&format!("weft_pm_{name}"), help).count(&[], value);

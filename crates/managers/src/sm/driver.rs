@@ -86,6 +86,7 @@ impl Manned for Driver {
                 | Request::SmInstruct { .. }
                 | Request::ReadPartitions
                 | Request::PlanPartitions { .. }
+                | Request::RoutingOptions
         )
     }
 
@@ -139,7 +140,11 @@ impl Manager for Driver {
             Request::ReadPartitions => self.read_partitions(reply),
             Request::PlanPartitions { text } => {
                 let planned = self.plan_partitions(&text);
-                let _ = reply.send(planned.map(|writes| Answer::PlanPartitions { writes }));
+                let _ = reply.send(planned);
+                None
+            }
+            Request::RoutingOptions => {
+                let _ = reply.send(self.routing_options());
                 None
             }
             _ => None,
@@ -175,11 +180,13 @@ impl Manager for Driver {
         let status = SmStatus {
             attached,
             limited: self.machine.sa_counts().limited,
+            signalled: self.machine.sa_counts().signalled(),
             managers: self.machine.managers(),
             election: self.machine.election_counts(),
             window: Some(self.machine.window()),
             in_flight: self.machine.in_flight(),
             vm_lids: progress.vm_lids,
+            learning: progress.learning,
             ..self.status.clone()
         };
         SmFigures { status, counted: self.counted.clone(), progress, sa: self.machine.sa_counts() }

@@ -192,8 +192,14 @@ impl SmFigures {
         for (name, help, value) in [
             ("path_queries", "Requests for path records, repetitions not counted", sa.path_queries),
             ("mads_ignored", "MADs to subnet administration that are none of its business", sa.ignored),
+            ("received_reports", "Reports of what hosts receive that are complete", sa.received_reports),
+            ("received_refused", "Requests of such reports that were refused", sa.received_refused),
             ("reports_sent", "Reports sent to subscribers, repetitions included", sa.reports),
+            ("reports_answered", "Reports answered", sa.reports_answered),
             ("reports_unanswered", "Reports that nobody answered", sa.reports_unanswered),
+            ("tables_sent", "Tables sent and acknowledged to their end", sa.tables),
+            ("segments_sent", "Segments of tables sent, repetitions included", sa.segments),
+            ("acks_received", "Acknowledgements of segments", sa.acks),
             ("reports_dropped", "Reports not sent because too many waited", sa.limited.reports),
             ("transfers_failed", "Tables that did not arrive", sa.transfers_failed),
         ] {

@@ -1,7 +1,7 @@
 //! The partitions file, read again while the subnet manager runs: on SIGHUP, and when a client asks for it.
 
 use weft_bundle::failure::hint_of;
-use weft_control::{Error, ErrorCode, KeyBlock};
+use weft_control::{Answer, Error, ErrorCode, KeyBlock};
 use weft_routing::Partitions;
 use weft_sm::{Event, Input, PlannedKeys};
 
@@ -52,7 +52,7 @@ impl Driver {
     }
 
     /// What the partitions of a text would write.
-    pub(super) fn plan_partitions(&mut self, text: &str) -> Result<Vec<KeyBlock>, Error> {
+    pub(super) fn plan_partitions(&mut self, text: &str) -> Result<Answer, Error> {
         let source = self.config.partitions.as_ref();
         let source = source.ok_or_else(|| Error::new(ErrorCode::NotFound, "there is no laboratory"))?;
         let partitions = source.resolve(text).map_err(|error| refused(&error))?;
@@ -61,6 +61,15 @@ impl Driver {
                 .hint("`weft status` tells how it is")
         })?;
         let block = |PlannedKeys { node, port, block }| KeyBlock { node: node.into(), port, block };
-        Ok(planned.into_iter().map(block).collect())
+        let writes = planned.into_iter().map(block).collect();
+        Ok(Answer::PlanPartitions { writes, routes: self.machine.plan_routes(&partitions) })
+    }
+
+    /// What it routes with, for readers that know its process alone. Its keys are no part of that.
+    pub(super) fn routing_options(&self) -> Result<Answer, Error> {
+        let options = self.machine.options();
+        let engine = serde_json::to_string(&options.routing.engine);
+        let engine = engine.map_err(|error| Error::new(ErrorCode::Failed, error.to_string()))?;
+        Ok(Answer::RoutingOptions { engine, management_lane: options.lanes.management_lane })
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use weft_control::vmm::{VPort, VmmStatus};
-use weft_vm::{Census, Counts, Scheme};
+use weft_vm::{Census, Counts};
 
 /// The VM manager at one moment.
 #[derive(Clone, Debug)]
@@ -55,11 +55,7 @@ impl VmmFigures {
             stopped: self.stopped.clone(),
             attached: self.attached,
             generation: census.generation,
-            scheme: match census.scheme {
-                Scheme::Prepopulated => "prepopulated",
-                Scheme::Dynamic => "dynamic",
-            }
-            .to_owned(),
+            scheme: census.scheme.name().to_owned(),
             hosts: census.hosts,
             hosts_ready: census.hosts_ready,
             slots: census.slots,

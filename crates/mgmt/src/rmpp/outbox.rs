@@ -44,6 +44,8 @@ pub struct OutboxStats {
     pub segments: u64,
     /// Segments among them that were sent again.
     pub resent: u64,
+    /// Acks of transfers that are under way.
+    pub acks: u64,
     /// Packets for transfers that do not exist, or that said nothing new.
     pub useless: u64,
 }
@@ -208,6 +210,7 @@ impl Outbox {
             self.note_grant(id, &header);
             return false;
         };
+        self.stats.acks += u64::from(header.kind == RmppType::Ack);
         let over = transfer.sender.state() != State::Sending;
         if !transfer.sender.handle(now, &header) {
             self.stats.useless += 1;

@@ -1,5 +1,7 @@
 //! Slots of virtual machines: which steps follow from which, and what they do to devices, cables and programs.
 
+use weft_host::stack::{Notices, StackOptions};
+use weft_machine::Time;
 use weft_node::{
     Answer, DeviceId, LinkLoss, Output, PortId, Refusal, Request, SlotState, VmCommand, VmDone, VmIdentity,
     VmRefusal, VmStep,
@@ -331,6 +333,28 @@ fn a_slot_is_cleared_whatever_is_in_it() {
     // Once more it is done already.
     let again = try_step(&mut world, slot, "", 6, clear(None)).unwrap();
     assert_eq!(again.slot.state, SlotState::Free);
+}
+
+/// A host that begins with its machine's first flow has the options of its slot, also where the machine moves to.
+#[test]
+fn a_host_that_began_late_keeps_its_options() {
+    let options =
+        StackOptions { notices: Notices::None, ack_timeout: Time::from_secs(7), ..Default::default() };
+    let mut world = World::new(4096);
+    let vswitch = world.add(NodeType::Switch);
+    let [slot, other] = [world.add_late_slot(&options), world.add_late_slot(&options)];
+    world.connect((vswitch, 1), (slot, 1));
+    world.connect((vswitch, 2), (other, 1));
+    assert_eq!(world.ask(Request::Begin).0, Ok(Answer::Done));
+    step(&mut world, slot, 1, VmStep::Boot(identity(1)));
+    assert!(world.node().stack(at(slot, 1)).is_none(), "no flow has begun");
+    let start = Request::StartHost { at: at(slot, 1), options: options.clone() };
+    assert_eq!(world.ask(start).0, Ok(Answer::Done));
+    step(&mut world, slot, 1, VmStep::Freeze);
+    let image = step(&mut world, slot, 1, VmStep::Export).image;
+    step(&mut world, other, 2, VmStep::Import { identity: identity(1), from_epoch: 1, image });
+    let arrived = world.node().stack(at(other, 1)).expect("its host comes along").options();
+    assert_eq!((arrived.notices, arrived.ack_timeout), (options.notices, options.ack_timeout));
 }
 
 /// A machine that was shut down has no image: it begins again where it is activated.

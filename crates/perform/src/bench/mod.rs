@@ -8,6 +8,7 @@ pub mod moves;
 mod own_lab;
 mod placement;
 mod quiet;
+pub mod sa;
 pub mod smp;
 pub mod up;
 

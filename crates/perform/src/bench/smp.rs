@@ -73,7 +73,7 @@ pub struct Quantiles {
 }
 
 impl Quantiles {
-    fn of(mut samples: Vec<Duration>) -> Self {
+    pub(super) fn of(mut samples: Vec<Duration>) -> Self {
         samples.sort_unstable();
         let at = |share: f64| {
             let index = ((samples.len() as f64 * share) as usize).min(samples.len().saturating_sub(1));

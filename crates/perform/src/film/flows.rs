@@ -125,5 +125,5 @@ fn end(plan: &Plan, node: Option<NodeIndex>, count: usize) -> FlowEnd {
         guid = host.external_ports().next().map_or(guid, |(_, port)| port.guid);
         name = self::host(plan, index);
     }
-    FlowEnd { name, process: String::new(), at, guid: HexGuid(guid) }
+    FlowEnd { name, at, guid: HexGuid(guid), ..FlowEnd::default() }
 }

@@ -55,6 +55,12 @@ fn read(path: &Path, options: &Options) -> anyhow::Result<ExperimentFile> {
     if let Some(crossbar) = options.crossbar {
         file = file.with_crossbar(crossbar);
     }
+    if let Some(lane_share) = options.lane_share {
+        file = file.with_lane_share(lane_share);
+    }
+    if options.conditions {
+        file = file.under_conditions().map_err(|error| Failure::bad_input(error.to_string()))?;
+    }
     file.check(&mut load).map_err(|error| Failure::bad_input(error.to_string()))?;
     Ok(file)
 }

@@ -5,6 +5,7 @@
 //!                     runs/report-files   what the report consists of
 //!                     report.md …   the report of the runs that have ended
 //!          index.md                 leads to all reports where there are several
+//!          conditions.md            for which conditions their verdicts hold, where the series has conditions
 //! ```
 
 use std::borrow::Cow;
@@ -175,6 +176,9 @@ impl<'a> Shelves<'a> {
             }
         }
         let Some(folder) = &self.folder else { return Ok(None) };
+        if let Some(page) = weft_experiment::conditions(reports) {
+            put(&folder.join("conditions.md"), page.as_bytes())?;
+        }
         let first = match reports {
             [] => return Ok(None),
             [(stem, _)] => folder.join(stem).join("report.md"),

@@ -1,5 +1,6 @@
 //! A plan on processes: a laboratory of its own, which follows requests at its agents' sockets.
 
+mod asking;
 mod machines;
 
 use std::collections::BTreeMap;
@@ -7,21 +8,21 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use weft_bundle::failure::Failure;
-use weft_control::agent::{AgentStatus, PortEnd, PortStatus};
+use weft_control::agent::{AgentStatus, PortEnd};
 use weft_control::fault::FaultId;
-use weft_control::{Answer, ErrorCode, HexGuid, Page, Request, Utc};
+use weft_control::{Answer, ErrorCode, HexGuid, Request, Utc};
 use weft_experiment::{Action, Conservation, Driver, Late, Mark, Plan, PortPlace, PortSample};
 use weft_fault::{BadIdentity, Damage, Fault, Impaired, Nodes, Process, Sign};
 use weft_host::traffic::{Command, FlowReport};
-use weft_lab::agents::{PATIENCE, connect, further};
 use weft_lab::faults;
 use weft_lab::launch::Launcher;
 use weft_lab::managers::{in_charge, subnet_managers};
 use weft_lab::scene::Guests;
 use weft_lab::view::Lab;
 use weft_machine::Time;
-use weft_process::{Client, ClientError, utc_now};
+use weft_process::{Client, utc_now};
 use weft_routing::EngineReport;
+use weft_sm::Signalled;
 use weft_topology::{NodeIndex, PortRef};
 use weft_wire::{Guid, Lid, PortNum};
 
@@ -84,12 +85,8 @@ impl<'a, 'l> Live<'a, 'l> {
         }
         self.begin_machines()?;
         let given = if plan.levels.is_empty() { Vec::new() } else { given_levels(plan, self.lids()?) };
-        for (node, command) in given.iter().chain(&plan.setup) {
-            self.tell(*node, command)?;
-        }
-        for agent in self.lab.record.agents.clone() {
-            self.ask(&agent.name, Request::ResetLateness)?;
-        }
+        self.command(given.iter().chain(&plan.setup).map(|(node, command)| (*node, command)))?;
+        self.ask_all(&Request::ResetLateness, |_, _| None)?;
         self.listener.skip()?;
         (self.began, self.began_utc) = (Instant::now(), utc_now());
         Ok(())
@@ -99,83 +96,14 @@ impl<'a, 'l> Live<'a, 'l> {
         Time::from_nanos(u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX))
     }
 
-    /// The agent that runs a node.
-    fn agent_of(&self, guid: Guid) -> anyhow::Result<String> {
-        let (agent, _) = self.lab.record.device(guid).context("the laboratory has no such node")?;
-        Ok(agent.name.clone())
-    }
-
-    fn tell(&mut self, node: NodeIndex, command: &Command) -> anyhow::Result<()> {
-        let plan = self.plan;
-        if let Some(vm) = plan.born_in(node) {
-            return self.tell_machine(vm, command);
-        }
-        let host = self.plan.fabric.node(node);
-        let (guid, name) = (host.guid, self.plan.fabric.label(node));
-        let port = host.attach_port().with_context(|| format!("`{name}` has no cable"))?;
-        let agent = self.agent_of(guid)?;
-        let end = PortEnd { node: HexGuid(guid), port };
-        // A host that is dead does nothing, as the plan may want.
-        let told = self.ask(&agent, Request::Host { end, command: command.clone() });
-        told.map(drop).map_err(|error| match error.downcast::<weft_control::Error>() {
-            Ok(refused) => Failure::new(format!("`{name}`: {refused}")).into(),
-            Err(error) => error,
-        })
-    }
-
-    /// An agent's answer, `None` when it is dead.
-    fn ask(&mut self, agent: &str, request: Request) -> anyhow::Result<Option<Answer>> {
-        if !self.clients.contains_key(agent) {
-            let Some(client) = connect(&self.lab.folder, agent)? else { return Ok(None) };
-            self.clients.insert(agent.to_owned(), client);
-        }
-        let Some(client) = self.clients.get_mut(agent) else { return Ok(None) };
-        match client.ask(request, PATIENCE) {
-            Err(ClientError::Io(_) | ClientError::Closed) => {
-                self.clients.remove(agent);
-                Ok(None)
-            }
-            Err(ClientError::Refused(error)) => Err(error.into()),
-            reply => reply.map(Some).with_context(|| format!("the agent {agent} does not answer")),
-        }
-    }
-
-    /// Every agent's list, page by page; dead ones are left out. `take` takes a page and gives its last item, and whether
-    /// more follow.
-    fn list_all(
-        &mut self,
-        request: fn(Page) -> Request,
-        mut take: impl FnMut(Answer) -> (Option<PortEnd>, bool),
-    ) -> anyhow::Result<()> {
-        let agents: Vec<String> = self.lab.record.agents.iter().map(|agent| agent.name.clone()).collect();
-        agents.iter().try_for_each(|agent| self.list(agent, request, &mut take))
-    }
-
-    /// The same of one agent.
-    fn list(
-        &mut self,
-        agent: &str,
-        request: fn(Page) -> Request,
-        mut take: impl FnMut(Answer) -> (Option<PortEnd>, bool),
-    ) -> anyhow::Result<()> {
-        let mut page = Some(Page::default());
-        while let Some(wanted) = page.take()
-            && let Some(answer) = self.ask(agent, request(wanted))?
-        {
-            let (last, more) = take(answer);
-            page = further(last, more);
-        }
-        Ok(())
-    }
-
     /// The balance of packets once the hosts have stopped and what is under way has arrived. What keeps standing in
     /// buffers, as in a deadlock, is in flight.
     fn balance(&mut self) -> anyhow::Result<Conservation> {
-        for flow in &self.plan.flows {
-            for sender in &flow.senders {
-                self.tell(*sender, &Command::Stop { flow: flow.flow })?;
-            }
-        }
+        let flows = self.plan.flows.iter();
+        let stops: Vec<(NodeIndex, Command)> = flows
+            .flat_map(|flow| flow.senders.iter().map(|sender| (*sender, Command::Stop { flow: flow.flow })))
+            .collect();
+        self.command(stops.iter().map(|(node, command)| (*node, command)))?;
         let took =
             self.plan.steps.iter().any(|step| matches!(step.action, Action::Fault(Fault::LinkDown(_))));
         let forgot = self
@@ -186,13 +114,15 @@ impl<'a, 'l> Live<'a, 'l> {
         let deadline = Instant::now() + DRAIN_PATIENCE;
         let mut before = None;
         loop {
-            // The agents are asked one after the other, and what moves meanwhile is seen twice or not at all.
+            // The agents do not answer at the same moment, and what moves meanwhile is seen twice or not at all.
             let mut devices = Vec::new();
             self.list_all(Request::Account, |answer| {
                 let Answer::Account { devices: listed, more } = answer else { return (None, false) };
                 devices.extend(listed);
                 (devices.last().map(|device| PortEnd::of_node(device.node)), more)
             })?;
+            // They come in the order of their answers.
+            devices.sort_by_key(|device| device.node);
             if before.as_ref() == Some(&devices) || Instant::now() > deadline {
                 return Ok(balance::of_devices(&devices, took, forgot));
             }
@@ -216,18 +146,6 @@ impl<'a, 'l> Live<'a, 'l> {
             let (port, _) = node.external_ports().find(|(_, own)| own.guid == wanted)?;
             lids.get(&PortEnd { node: HexGuid(node.guid), port }).copied()
         })
-    }
-
-    /// What an agent says of its ports; nothing when it is dead.
-    fn ports_of(&mut self, agent: &str) -> anyhow::Result<Vec<PortStatus>> {
-        let mut all = Vec::new();
-        self.list(agent, Request::Ports, |answer| {
-            let Answer::Ports { ports, more } = answer else { return (None, false) };
-            let last = ports.last().map(|port| port.end);
-            all.extend(ports);
-            (last, more)
-        })?;
-        Ok(all)
     }
 
     /// Pulls the cable of a port out at both ends, or plugs it in again.
@@ -327,7 +245,7 @@ impl Stage for Live<'_, '_> {
     fn act(&mut self, action: &Action) -> anyhow::Result<()> {
         let named = |process: &Process<NodeIndex>| process.map(|node| self.plan.fabric.node(node).id.clone());
         match action {
-            Action::Host(node, command) => self.tell(*node, command),
+            Action::Host(node, command) => self.command([(*node, command)]),
             Action::Fault(Fault::Kill(process)) => faults::kill(&self.lab, &named(process)),
             Action::Fault(Fault::Restart(process)) => faults::restart(&self.lab, &named(process)).map(drop),
             Action::Fault(Fault::LinkDown(port)) => self.set_cable(*port, false),
@@ -348,6 +266,16 @@ impl Stage for Live<'_, '_> {
             Action::Fault(Fault::Clear(impaired)) => self.set_impaired(*impaired, true),
             Action::Migrate(migrate) => self.migrate(migrate),
         }
+    }
+
+    fn act_together(&mut self, actions: &[&Action]) -> anyhow::Result<()> {
+        let commands = actions.iter().filter_map(|action| match action {
+            Action::Host(node, command) => Some((*node, command)),
+            _ => None,
+        });
+        self.command(commands)?;
+        let mut others = actions.iter().filter(|action| !matches!(action, Action::Host(..)));
+        others.try_for_each(|action| self.act(action))
     }
 
     fn reports(&mut self) -> anyhow::Result<Vec<(NodeIndex, Vec<FlowReport>)>> {
@@ -375,18 +303,16 @@ impl Stage for Live<'_, '_> {
     }
 
     fn ports(&mut self, ports: &[PortPlace]) -> anyhow::Result<Vec<PortSample>> {
-        let mut agents: BTreeMap<String, Vec<PortStatus>> = BTreeMap::new();
+        let end = |place: &PortPlace| PortEnd {
+            node: HexGuid(self.plan.fabric.node(place.port.node).guid),
+            port: place.port.port,
+        };
+        let ends: Vec<PortEnd> = ports.iter().map(end).collect();
+        let agents = ends.iter().map(|end| self.agent_of(end.node.0)).collect::<anyhow::Result<_>>()?;
+        let told = self.ports_of(&agents)?;
         let mut samples = Vec::new();
-        for place in ports {
-            let node = self.plan.fabric.node(place.port.node).guid;
-            let agent = self.agent_of(node)?;
-            if !agents.contains_key(&agent) {
-                let told = self.ports_of(&agent)?;
-                agents.insert(agent.clone(), told);
-            }
-            let end = PortEnd { node: HexGuid(node), port: place.port.port };
-            let told = agents.get(&agent).and_then(|told| told.iter().find(|status| status.end == end));
-            samples.push(told.map_or_else(PortSample::default, |status| PortSample {
+        for end in &ends {
+            samples.push(told.get(end).map_or_else(PortSample::default, |status| PortSample {
                 xmit_wait: status.totals.xmit_wait,
                 xmit_data: status.totals.xmit_words,
                 rcv_data: status.totals.rcv_words,
@@ -420,9 +346,14 @@ impl Stage for Live<'_, '_> {
 
     fn marks(&mut self) -> anyhow::Result<Vec<Mark>> {
         let now = self.since();
-        let mut marks = self.listener.marks(now, &self.plan.fabric)?;
+        let mut marks = self.listener.marks(now, self.plan)?;
         marks.extend(self.machine_marks());
         Ok(marks)
+    }
+
+    fn signalled(&mut self) -> anyhow::Result<Option<Signalled>> {
+        let managers = subnet_managers(&self.lab.folder, &self.lab.record)?;
+        Ok(in_charge(&managers).and_then(|manager| manager.told.status()).map(|status| status.signalled))
     }
 
     fn migrations(&mut self) -> anyhow::Result<Vec<weft_experiment::MigrationRecord>> {
@@ -439,15 +370,15 @@ impl Stage for Live<'_, '_> {
     fn close(&mut self) -> anyhow::Result<(Conservation, Option<Late>)> {
         let conservation = self.balance()?;
         let mut late = Late::default();
-        for agent in self.lab.record.agents.clone() {
-            let told = self.ask(&agent.name, Request::AgentStatus)?;
-            let Some(Answer::AgentStatus(AgentStatus { lateness: told, .. })) = told else { continue };
+        self.ask_all(&Request::AgentStatus, |_, answer| {
+            let Answer::AgentStatus(AgentStatus { lateness: told, .. }) = answer else { return None };
             // The latest agent speaks for the run.
             late.count += told.count;
             late.p50 = late.p50.max(Time::from_nanos(told.p50_ns));
             late.p99 = late.p99.max(Time::from_nanos(told.p99_ns));
             late.max = late.max.max(Time::from_nanos(told.max_ns));
-        }
+            None
+        })?;
         Ok((conservation, Some(late)))
     }
 }

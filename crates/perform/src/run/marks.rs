@@ -7,42 +7,35 @@ use weft_bundle::folder::LabFolder;
 use weft_bundle::names::{PM, SM};
 use weft_control::event::{PmEvent, RepathUse, SmEvent};
 use weft_control::{EventKind, Incarnation, Since};
-use weft_experiment::{Mark, MarkKind};
+use weft_experiment::{Mark, MarkKind, Plan};
 use weft_lab::managers::listen;
 use weft_machine::Time;
 use weft_process::{Client, ClientError};
-use weft_topology::Fabric;
 use weft_wire::Guid;
-
-use super::stage::has_port;
 
 /// What is said of a heavy sweep that has ended.
 pub(super) const REROUTED: &str = "the subnet manager has swept and written what changed";
 
-/// The name of the node that has a port with this GUID.
-fn host(fabric: &Fabric, port: Guid) -> String {
-    let owner = fabric.iter().find(|(_, node)| has_port(node, port));
-    owner.map_or_else(|| port.to_string(), |(index, _)| fabric.label(index))
-}
-
 /// A figure tells all those together that do the same at one time.
-fn moved(fabric: &Fabric, hot_spot: Guid, port: Guid, begins: bool) -> String {
+fn moved(plan: &Plan, hot_spot: Guid, port: Guid, begins: bool) -> String {
     let verb = if begins { "take" } else { "leave" };
-    format!("{verb} the slow lane to {}: {}", host(fabric, hot_spot), host(fabric, port))
+    format!("{verb} the slow lane to {}: {}", plan.end_with_port(hot_spot), plan.end_with_port(port))
 }
 
 /// What the performance manager says, as far as a report shows it.
-pub(super) fn of_pm(fabric: &Fabric, at: Time, event: &PmEvent) -> Option<Mark> {
+pub(super) fn of_pm(plan: &Plan, at: Time, event: &PmEvent) -> Option<Mark> {
     let (kind, text) = match event {
-        PmEvent::HotSpot { port_guid, .. } => return Some(Mark::hot_spot(at, &host(fabric, port_guid.0))),
+        PmEvent::HotSpot { port_guid, .. } => {
+            return Some(Mark::hot_spot(at, &plan.end_with_port(port_guid.0)));
+        }
         PmEvent::HotSpotEnded { port_guid, .. } => {
-            (MarkKind::HotSpotEnded, format!("hot spot no more: {}", host(fabric, port_guid.0)))
+            (MarkKind::HotSpotEnded, format!("hot spot no more: {}", plan.end_with_port(port_guid.0)))
         }
         PmEvent::Repathed { hot_spot_guid, port_guid, .. } => {
-            (MarkKind::Repath, moved(fabric, hot_spot_guid.0, port_guid.0, true))
+            (MarkKind::Repath, moved(plan, hot_spot_guid.0, port_guid.0, true))
         }
         PmEvent::Unpathed { hot_spot_guid, port_guid, .. } => {
-            (MarkKind::Repath, moved(fabric, hot_spot_guid.0, port_guid.0, false))
+            (MarkKind::Repath, moved(plan, hot_spot_guid.0, port_guid.0, false))
         }
         PmEvent::NotMoved { hot_spot, lid, .. } => {
             (MarkKind::Note, format!("the host with LID {lid} was not told of LID {hot_spot}"))
@@ -62,6 +55,8 @@ pub(super) fn of_sm(at: Time, event: &SmEvent) -> Option<Mark> {
         }
         RepathUse::Wildcard => format!("{hosts} told to ask for all paths again"),
         RepathUse::Rate => format!("{hosts} told that ways to LID {dlid} carry another rate or MTU"),
+        RepathUse::Hold => format!("{hosts} told to hold queue pairs to LID {dlid}"),
+        RepathUse::Levels => format!("{hosts} told that ways to LID {dlid} have other service levels"),
         RepathUse::HotSpot | RepathUse::Lid | RepathUse::Other => return None,
     };
     Some(Mark { at, kind: MarkKind::Repath, text })
@@ -97,8 +92,8 @@ impl Listener {
     }
 
     /// What has happened since the last call, marked with this moment.
-    pub(super) fn marks(&mut self, now: Time, fabric: &Fabric) -> anyhow::Result<Vec<Mark>> {
-        Ok(self.events()?.iter().filter_map(|event| of_event(fabric, now, &event.kind)).collect())
+    pub(super) fn marks(&mut self, now: Time, plan: &Plan) -> anyhow::Result<Vec<Mark>> {
+        Ok(self.events()?.iter().filter_map(|event| of_event(plan, now, &event.kind)).collect())
     }
 
     /// The events since the last call, the subnet manager's first.
@@ -161,13 +156,13 @@ impl Ear {
 }
 
 /// One event of a manager, as far as a report shows it.
-fn of_event(fabric: &Fabric, at: Time, event: &EventKind) -> Option<Mark> {
+fn of_event(plan: &Plan, at: Time, event: &EventKind) -> Option<Mark> {
     match event {
         EventKind::Sm(SmEvent::SubnetUp(_) | SmEvent::SweepIncomplete(_)) => {
             Some(Mark { at, kind: MarkKind::Rerouted, text: REROUTED.to_owned() })
         }
         EventKind::Sm(event) => of_sm(at, event),
-        EventKind::Pm(event) => of_pm(fabric, at, event),
+        EventKind::Pm(event) => of_pm(plan, at, event),
         _ => None,
     }
 }

@@ -27,7 +27,7 @@ use std::sync::mpsc;
 use anyhow::Context;
 use weft_bundle::failure::{Failure, Interrupted};
 use weft_bundle::folder::Base;
-use weft_device::{Crossbar, Profile};
+use weft_device::{Crossbar, LaneShare, Profile};
 use weft_experiment::{Driver, ExperimentFile, Plan, Recording, RunResult};
 use weft_lab::scene::TapeTo;
 use weft_lab::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
@@ -68,6 +68,10 @@ pub struct Options {
     pub seeds: Vec<u64>,
     /// The crossbar of all switches, instead of the files'.
     pub crossbar: Option<Crossbar>,
+    /// What becomes of the share of a link that a lane does not use, instead of what the files say.
+    pub lane_share: Option<LaneShare>,
+    /// Run under further conditions, to see for which the verdicts hold.
+    pub conditions: bool,
     /// Hardware whose constants hold where the files give no number.
     pub profile: Option<&'static Profile>,
     /// Concurrent runs in virtual time: as many as there are cores where it is not said.

@@ -8,11 +8,12 @@ use std::collections::BTreeMap;
 
 use weft_experiment::{
     Action, Conservation, Driver, FaultLog, FlowSample, FlowTotal, GivenLevel, Late, Mark, MarkKind,
-    MigrationRecord, Plan, PortPlace, PortSample, Recording, Sample, predict,
+    MigrationRecord, Plan, PortPlace, PortSample, Recording, Sample, Step, predict,
 };
 use weft_fault::Sign;
 use weft_host::traffic::{Command, FlowId, FlowReport, LearntPath};
 use weft_machine::Time;
+use weft_sm::Signalled;
 use weft_topology::{Node, NodeIndex};
 use weft_wire::{Guid, Lid, PKey, PathRate, ServiceLevel};
 
@@ -24,6 +25,10 @@ pub(super) trait Stage {
     fn play_until(&mut self, at: Time) -> anyhow::Result<()>;
     /// Does something now.
     fn act(&mut self, action: &Action) -> anyhow::Result<()>;
+    /// Does what is due at the same moment: one action, or commands of hosts.
+    fn act_together(&mut self, actions: &[&Action]) -> anyhow::Result<()> {
+        actions.iter().try_for_each(|action| self.act(action))
+    }
     /// What the flows of every host say. Those of a host that is dead are left out.
     fn reports(&mut self) -> anyhow::Result<Vec<(NodeIndex, Vec<FlowReport>)>>;
     /// The counters of some ports, in their order.
@@ -38,6 +43,8 @@ pub(super) trait Stage {
     }
     /// What has happened since the last call, but for what the plan did.
     fn marks(&mut self) -> anyhow::Result<Vec<Mark>>;
+    /// Datagrams that have notified hosts of other paths so far, where the subnet manager can be asked.
+    fn signalled(&mut self) -> anyhow::Result<Option<Signalled>>;
     /// What became of migrations.
     fn migrations(&mut self) -> anyhow::Result<Vec<MigrationRecord>>;
     /// Who routed.
@@ -54,16 +61,48 @@ pub(super) fn perform(
 ) -> anyhow::Result<Recording> {
     let (run, driver, prediction) = (plan.run.clone(), stage.driver(), predict(plan));
     let mut recording = Recording { run, driver, prediction, ..Recording::default() };
+    let signalled = stage.signalled()?;
+    let mut faults = FaultLog::default();
+    let behind = play(plan, stage, progress, &mut recording, &mut faults)?;
+    // Agents that cannot keep up answer once the traffic has stopped.
+    let broken_off = behind.map(|_| stage.close()).transpose()?;
+    for (host, reports) in stage.reports()? {
+        recording.ends.extend(reports.into_iter().map(|report| FlowTotal { host, report }));
+    }
+    recording.signalled = stage.signalled()?.zip(signalled).map(|(now, before)| now.since(&before));
+    recording.migrations = stage.migrations()?;
+    recording.faults = faults.times(stage.fault_signs()?);
+    recording.routed_by = stage.routed_by()?;
+    (recording.conservation, recording.late) = broken_off.map_or_else(|| stage.close(), Ok)?;
+    if let Some(by) = behind {
+        recording.late = Some(recording.late.unwrap_or_default().behind(by));
+    }
+    recording.marks.extend(stage.marks()?);
+    recording.marks.sort_by_key(|mark| mark.at);
+    Ok(recording)
+}
+
+/// Plays all steps and takes all samples. How far it was behind its clock, where it was broken off for that.
+fn play(
+    plan: &Plan,
+    stage: &mut dyn Stage,
+    progress: &dyn Fn(Time) -> anyhow::Result<()>,
+    recording: &mut Recording,
+    faults: &mut FaultLog,
+) -> anyhow::Result<Option<Time>> {
     let interval = plan.sample_interval.max(Time::from_millis(1));
     let mut steps = plan.steps.iter().peekable();
-    let mut next_sample = Time::ZERO;
-    let mut shown = 0;
-    let (mut sums, mut faults) = (Sums::default(), FaultLog::default());
+    let (mut next_sample, mut shown, mut sums) = (Time::ZERO, 0, Sums::default());
     loop {
         let step = steps.peek().map(|step| step.at).filter(|at| *at <= plan.duration);
         let now = step.map_or(next_sample, |at| at.min(next_sample));
         stage.play_until(now)?;
         progress(now)?;
+        recording.ended = now;
+        let behind = stage.clock().saturating_sub(now);
+        if behind > Late::BEHIND_MAX {
+            return Ok(Some(behind));
+        }
         // What begins at a sample's moment is not in the sample.
         if now == next_sample {
             let reports = stage.reports()?;
@@ -72,32 +111,34 @@ pub(super) fn perform(
             stage.show(&reports, &recording.marks[shown..])?;
             shown = recording.marks.len();
             if now >= plan.duration {
-                break;
+                return Ok(None);
             }
             next_sample = (now + interval).min(plan.duration);
         }
-        while let Some(step) = steps.next_if(|step| step.at <= now && step.at <= plan.duration) {
-            faults.note(plan, stage.clock(), &step.action);
-            stage.act(&step.action)?;
-            let text = plan.event(&step.action);
-            let kind = match &step.action {
-                Action::Migrate(_) => MarkKind::Migration,
-                Action::Host(..) | Action::Fault(_) => MarkKind::Fault,
-            };
-            recording.marks.extend(text.map(|text| Mark { at: now, kind, text }));
-        }
+        let is_due = |step: &&Step| step.at <= now && step.at <= plan.duration;
+        let due: Vec<&Action> =
+            std::iter::from_fn(|| steps.next_if(is_due)).map(|step| &step.action).collect();
+        act(plan, stage, &due, faults)?;
+        recording.marks.extend(due.iter().filter_map(|action| mark(plan, action, now)));
     }
-    for (host, reports) in stage.reports()? {
-        recording.ends.extend(reports.into_iter().map(|report| FlowTotal { host, report }));
+}
+
+/// Does what is due, commands of hosts together and everything else by itself.
+fn act(plan: &Plan, stage: &mut dyn Stage, due: &[&Action], faults: &mut FaultLog) -> anyhow::Result<()> {
+    for together in due.chunk_by(|a, b| [a, b].iter().all(|action| matches!(action, Action::Host(..)))) {
+        together.iter().for_each(|action| faults.note(plan, stage.clock(), action));
+        stage.act_together(together)?;
     }
-    recording.migrations = stage.migrations()?;
-    recording.faults = faults.times(stage.fault_signs()?);
-    recording.routed_by = stage.routed_by()?;
-    recording.ended = plan.duration;
-    (recording.conservation, recording.late) = stage.close()?;
-    recording.marks.extend(stage.marks()?);
-    recording.marks.sort_by_key(|mark| mark.at);
-    Ok(recording)
+    Ok(())
+}
+
+/// What the plan did, for the report.
+fn mark(plan: &Plan, action: &Action, at: Time) -> Option<Mark> {
+    let kind = match action {
+        Action::Migrate(_) => MarkKind::Migration,
+        Action::Host(..) | Action::Fault(_) => MarkKind::Fault,
+    };
+    plan.event(action).map(|text| Mark { at, kind, text })
 }
 
 /// What hosts are to know of the service levels that the plan gives by hand. `lid` tells a port's LID.

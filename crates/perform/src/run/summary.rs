@@ -116,6 +116,9 @@ model = "regression"
         let mut recording = perform(&plan, &mut Virtual::begin(&plan, None).unwrap(), &|_| Ok(())).unwrap();
         recording.driver = Driver::Live;
         recording.late = Some(Late { p99: late, ..Late::default() });
+        if late > Late::BEHIND_MAX {
+            (recording.late, recording.ended) = (Some(Late::default().behind(late)), Time::from_secs(1));
+        }
         let result = file.result(&plan, &recording).unwrap();
         let Report { invalid, failures, .. } = Report::new(&file, std::slice::from_ref(&result));
         Summary { runs: vec![row(&file, &result)], report: None, invalid, failures }
@@ -127,6 +130,8 @@ model = "regression"
         let wanted = "seed 1, live: machine too busy (99th percentile of wake-up delays 46.1 ms, limit 5 ms)";
         assert_eq!((spoilt.invalid.as_slice(), spoilt.failures.len()), ([wanted.to_owned()].as_slice(), 0));
         assert_eq!((spoilt.code(), spoilt.runs[0].result.as_str()), (3, "invalid: machine too busy"));
+        let broken_off = summary(Time::from_secs(16));
+        assert_eq!((broken_off.code(), broken_off.failures.len()), (3, 0), "{:?}", broken_off.invalid);
         let sound = summary(Time::from_millis(1));
         assert_eq!((sound.invalid.len(), sound.failures.len(), sound.code()), (0, 1, 1));
         assert_eq!(sound.runs[0].result, "1 expectation failed");

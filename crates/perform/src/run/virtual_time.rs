@@ -14,6 +14,7 @@ use weft_lab::scene::TapeTo;
 use weft_machine::Time;
 use weft_routing::EngineReport;
 use weft_sim::{SimOptions, Simulation, TrafficAccount};
+use weft_sm::Signalled;
 use weft_topology::{NodeIndex, PortRef};
 use weft_wire::{Guid, Lid, ServiceLevel};
 
@@ -242,12 +243,16 @@ impl Stage for Virtual<'_> {
             })
             .collect();
         let told = self.simulation.pm_events().since(events).iter();
-        new.extend(told.filter_map(|(at, event)| marks::of_pm(&self.plan.fabric, self.since(*at), event)));
+        new.extend(told.filter_map(|(at, event)| marks::of_pm(self.plan, self.since(*at), event)));
         let told = self.simulation.repaths().since(repaths).iter();
         new.extend(told.filter_map(|(at, event)| marks::of_sm(self.since(*at), event)));
         self.told = self.told();
         new.append(&mut self.marks);
         Ok(new)
+    }
+
+    fn signalled(&mut self) -> anyhow::Result<Option<Signalled>> {
+        Ok(self.simulation.sm().map(|sm| sm.sa_counts().signalled()))
     }
 
     fn migrations(&mut self) -> anyhow::Result<Vec<MigrationRecord>> {

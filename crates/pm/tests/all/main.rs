@@ -6,3 +6,4 @@ mod detection;
 mod fake;
 mod machine;
 mod real;
+mod reports;

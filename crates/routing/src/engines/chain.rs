@@ -9,6 +9,7 @@ use weft_topology::Fabric;
 
 use super::contest;
 use super::outside::{Named, Outside, PROGRAM, Runner, Step};
+use super::pftree::KeptPaths;
 use super::{ENGINES, Engine, Input, Refusal, ftree, in_pool, lash, minhop, sssp, updn};
 use crate::lids::Lids;
 use crate::options::EngineOptions;
@@ -126,9 +127,20 @@ impl Chain {
         lids: &Lids,
         options: &EngineOptions,
     ) -> Result<Routing, Vec<Refusal>> {
-        let input = Input { fabric, lids, options };
+        self.first(&Input { fabric, lids, options }, None)
+    }
+
+    /// The same for a fabric that is routed again and again: engines of the `pftree` family calculate no path twice.
+    ///
+    /// # Errors
+    /// As [`Self::route`].
+    pub fn route_keeping(&self, input: &Input<'_>, kept: &mut KeptPaths) -> Result<Routing, Vec<Refusal>> {
+        self.first(input, Some(kept))
+    }
+
+    fn first(&self, input: &Input<'_>, kept: Option<&mut KeptPaths>) -> Result<Routing, Vec<Refusal>> {
         let steps: Vec<(Step<'_>, bool)> = self.steps().collect();
-        match in_pool(options.threads, || first_proven(&steps, &input, self.falls_back)) {
+        match in_pool(input.options.threads, || first_proven(&steps, input, self.falls_back, kept)) {
             Ok(result) => result,
             Err(reason) => Err(steps.iter().map(|(step, _)| step.refusal(reason.clone())).collect()),
         }
@@ -141,11 +153,13 @@ fn first_proven(
     steps: &[(Step<'_>, bool)],
     input: &Input<'_>,
     has_last_resort: bool,
+    mut kept: Option<&mut KeptPaths>,
 ) -> Result<Routing, Vec<Refusal>> {
     let mut refusals: Vec<Refusal> = Vec::new();
     let mut last_resort: Option<(usize, Routing, Cycle)> = None;
     for (engine, must_be_free) in steps {
-        match engine.run_here(input).and_then(|routing| proven(engine, input, routing)) {
+        let routed = engine.run_keeping(input, kept.as_deref_mut());
+        match routed.and_then(|routing| proven(engine, input, routing)) {
             Ok((routing, Some(cycle))) if *must_be_free => {
                 let place = refusals.len();
                 refusals.push(engine.refusal(brief(&cycle)));
@@ -242,6 +256,11 @@ fn proven(
         Some(cycle) if engine.is_deadlock_free() => refuse(brief(&cycle)),
         cycle => Ok((routing, cycle)),
     }
+}
+
+/// The routing of an engine, if it keeps what the engine promises and what policies demand.
+pub(super) fn proven_by(engine: &Engine, input: &Input<'_>, routing: Routing) -> Result<Routing, Refusal> {
+    proven(&Step::Engine(engine), input, routing).map(|(routing, _)| routing)
 }
 
 /// Says how policies of partitions are broken, if they are.
@@ -390,6 +409,7 @@ mod tests {
             ],
             &input,
             true,
+            None,
         );
         let report = routing.unwrap().report;
         assert_eq!((report.engine.as_str(), report.fallbacks.len()), ("minhop", 2));

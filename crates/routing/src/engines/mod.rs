@@ -9,6 +9,7 @@ mod lash;
 mod minhop;
 mod outside;
 mod pftree;
+mod phases;
 mod sssp;
 mod updn;
 mod vftree;
@@ -27,7 +28,7 @@ pub use chain::{Chain, ChainError};
 pub use minhop::minhop;
 pub(crate) use outside::is_program;
 pub use outside::{Outside, PROGRAM, PROGRAM_OPTIONS, ProgramFailed};
-pub use pftree::{WEIGHTS, learn_weights};
+pub use pftree::{CalculatedPaths, KeptPaths, WEIGHTS, learn_order, learn_weights};
 
 /// Why an engine does not serve a fabric: one sentence that names the node.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -112,6 +113,15 @@ impl Engine {
 
     /// Routes a fabric in the pool that this is called in; its vSwitches as part of their hosts.
     fn run_here(&self, input: &Input<'_>) -> Result<Routing, Refusal> {
+        self.run_by(input, self.run)
+    }
+
+    /// The same by another way of the engine's to run.
+    fn run_by(
+        &self,
+        input: &Input<'_>,
+        run: impl FnOnce(&Input<'_>) -> Result<Routing, String>,
+    ) -> Result<Routing, Refusal> {
         let lanes = input.options.lanes;
         if self.options.contains(&"lanes") && !(1..=LANES_MAX).contains(&lanes) {
             return Err(self.refusal(format!("the number of lanes must be 1 to {LANES_MAX}, not {lanes}")));
@@ -119,10 +129,8 @@ impl Engine {
         // Saved tables name every switch as it is.
         let collapsed = if self == &file::ENGINE { None } else { Collapsed::of(input) };
         let routing = match collapsed {
-            Some(collapsed) => {
-                (self.run)(&collapsed.input(input)).map(|routing| collapsed.expand(input, routing))
-            }
-            None => (self.run)(input),
+            Some(collapsed) => run(&collapsed.input(input)).map(|routing| collapsed.expand(input, routing)),
+            None => run(input),
         };
         routing.map_err(|reason| self.refusal(reason))
     }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use super::pftree::KeptPaths;
 use super::{Engine, Input, Refusal};
 use crate::collapse::Collapsed;
 use crate::routing::Routing;
@@ -102,6 +103,20 @@ impl Step<'_> {
         match self {
             Self::Engine(engine) => engine.refusal(reason),
             Self::Program(name, _) => Refusal { engine: name.to_string().into(), reason },
+        }
+    }
+
+    /// Routes a fabric as [`Self::run_here`], with paths that are kept.
+    pub(super) fn run_keeping(
+        &self,
+        input: &Input<'_>,
+        kept: Option<&mut KeptPaths>,
+    ) -> Result<Routing, Refusal> {
+        match (self, kept) {
+            (Self::Engine(engine), Some(kept)) if KeptPaths::serve(engine) => {
+                engine.run_by(input, |input| kept.route(engine, input))
+            }
+            _ => self.run_here(input),
         }
     }
 

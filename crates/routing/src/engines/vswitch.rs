@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use weft_wire::Lid;
 
-use super::ftree::{self, Plan};
+use super::ftree::{self, Named, Plan};
 use super::{Engine, Input};
 use crate::options::WEIGHT_OF_A_HOST;
 use crate::routing::Routing;
@@ -14,7 +14,7 @@ use crate::tree::{End, Tree};
 pub(crate) const ENGINE: Engine = Engine {
     name: "vswitch-ftree",
     about: "ftree, balanced by the weights of virtual machines",
-    options: &["roots", "compute_nodes", "io_nodes", "max_reverse_hops", "vm_weights"],
+    options: &["roots", "compute_nodes", "io_nodes", "max_reverse_hops", "order", "vm_weights"],
     deadlock_free: true,
     run: |input| vswitch(input),
 };
@@ -24,14 +24,21 @@ pub(crate) const ENGINE: Engine = Engine {
 /// machines run there or not.
 fn vswitch(input: &Input<'_>) -> Result<Routing, String> {
     let tree = Tree::new(input)?;
-    ftree::routing(ENGINE.name, input, &tree, &plan(input, &tree)?)
+    let (named, notes) = Named::new(input, &tree);
+    let mut routing = ftree::routing(ENGINE.name, input, &tree, &plan(input, &tree, &named)?)?;
+    routing.report.notes.extend(notes);
+    Ok(routing)
 }
 
-/// Leaf by leaf, and on each the hosts with the fewest virtual machines first, because those weigh most.
-fn plan(input: &Input<'_>, tree: &Tree) -> Result<Plan, String> {
+/// Those that the operator names first, then leaf by leaf, and on each the hosts with the fewest virtual machines first, because
+/// those weigh most.
+fn plan(input: &Input<'_>, tree: &Tree, named: &Named) -> Result<Plan, String> {
     check_weights(input, tree)?;
     let mut hosts: Vec<&End> = tree.ends.iter().filter(|end| end.kind.is_host()).collect();
-    sorted::by_key(&mut hosts, |end| (tree.tuples[end.at as usize], machines(end).len(), end.exit));
+    let place = |end: &&End| named.place(input, end);
+    sorted::by_key(&mut hosts, |end| {
+        (place(end), tree.tuples[end.at as usize], machines(end).len(), end.exit)
+    });
     let mut plan = Plan::default();
     for end in &hosts {
         for (lid, weight) in weights(input, end)? {
@@ -39,7 +46,7 @@ fn plan(input: &Input<'_>, tree: &Tree) -> Result<Plan, String> {
         }
     }
     plan.reset();
-    sorted::by_key(&mut hosts, |end| (end.kind, tree.tuples[end.at as usize], end.exit));
+    sorted::by_key(&mut hosts, |end| (place(end), end.kind, tree.tuples[end.at as usize], end.exit));
     plan.add(&hosts, |end| &end.lids[..end.own]);
     plan.add_switches(tree);
     Ok(plan)

@@ -10,6 +10,7 @@ use super::error::PlanError;
 use super::kept::Kept;
 use super::network::Seat;
 use super::request::{LatePolicy, Move};
+use crate::lanes::ServiceLevels;
 use crate::lids::Lids;
 use crate::routing::Routing;
 use crate::tables::Routes;
@@ -82,15 +83,21 @@ impl Planner<'_> {
         })
     }
 
+    /// The service levels once all are at their new places: each LID has the classes of the port whose rows it takes over.
+    pub fn levels_after(&self, moves: &[Move]) -> ServiceLevels {
+        let mut levels = self.routing.levels.clone();
+        levels.take_over(&moves.iter().flat_map(Move::takeovers).collect::<Vec<_>>());
+        levels
+    }
+
     /// Whether the request agrees with the fabric and with itself.
     pub(super) fn validate(&self, moves: &[Move]) -> Result<(), PlanError> {
-        let mut lids = BTreeSet::new();
+        let (mut lids, levels) = (BTreeSet::new(), self.levels_after(moves));
         for one in moves {
             for change in self.changes(one)? {
                 if !lids.insert(change.lid) {
                     return Err(PlanError::Twice(change.lid));
                 }
-                let levels = &self.routing.levels;
                 let class = levels.source_class(change.lid);
                 let covers = |seat: Seat| self.kept.senders.binary_search(&(seat.switch, class)).is_ok();
                 if change.is_live && change.after.is_some_and(|seat| !covers(seat)) {

@@ -156,10 +156,19 @@ impl<'a> Course<'a> {
 
     /// By switch: the first round in which packets of the sources are there.
     pub(super) fn earliest(&self, sources: impl Iterator<Item = u32>) -> Vec<u32> {
+        self.earliest_from(0, sources)
+    }
+
+    /// The same of packets that are sent once all is written.
+    pub(super) fn earliest_after(&self, sources: impl Iterator<Item = u32>) -> Vec<u32> {
+        self.earliest_from(self.rounds, sources)
+    }
+
+    fn earliest_from(&self, round: u32, sources: impl Iterator<Item = u32>) -> Vec<u32> {
         let mut earliest = vec![NEVER; self.standing.len()];
         let mut todo = VecDeque::new();
         for source in sources {
-            earliest[source as usize] = 0;
+            earliest[source as usize] = round;
             todo.push_back(source);
         }
         while let Some(switch) = todo.pop_front() {

@@ -14,6 +14,7 @@ use super::kept::Kept;
 use super::network::{Network, Seat};
 use super::plan::Plan;
 use super::request::Method;
+use crate::lids::Lids;
 use crate::tables::BLOCK_ENTRIES;
 use crate::verify::ground::is_channel;
 
@@ -71,6 +72,29 @@ pub(super) fn measure(kept: &Kept, fabric: &Fabric, draft: &Draft<'_>, plan: &mu
         plan.drain = plan.drain.max(SWITCHES_OF_A_TREE);
         plan.drain_broken = plan.drain_broken.max(SWITCHES_OF_A_TREE);
     }
+}
+
+/// How many switches hold packets to LIDs that are held, and those that these have sent, one after the other at most: what such a packet
+/// asks for is on its way to the LID when the packet itself has arrived.
+pub(super) fn under_way(kept: &Kept, lids: &Lids, draft: &Draft<'_>, changes: &[Change]) -> u32 {
+    let network = &kept.network;
+    let length = |change: &Change| {
+        let Some(seat) = change.before else { return 0 };
+        let from = |lid: Lid| {
+            let (mut at, mut passed) = (seat.switch, 1);
+            while passed < network.len() as u32 {
+                let exit = network.exit(at, draft.port(at, lid), &[]);
+                if !is_channel(exit) {
+                    break;
+                }
+                (at, passed) = (network.to[exit as usize], passed + 1);
+            }
+            passed
+        };
+        let all = lids.iter().flat_map(crate::lids::PortLids::iter);
+        longest_path(network, draft, change.lid, seat) + all.map(from).max().unwrap_or(0)
+    };
+    changes.iter().filter(|change| change.is_live).map(length).max().unwrap_or(0)
 }
 
 /// Writes a round, and notes the channels by which the rows led that it replaces.

@@ -45,8 +45,8 @@ pub enum PlanError {
     /// A LID is part of two moves that are planned together.
     #[error("LID {0} is part of two moves")]
     Twice(Lid),
-    /// The machine would send on levels that are not in use at its new place, so that no proof covers its packets.
-    #[error("the service levels that LID {0} sends by differ from those at its new place")]
+    /// No one at the new place sends on the levels that the machine would get there, so that no proof covers its packets.
+    #[error("no one at the new place of LID {0} sends on the service levels that it would get there")]
     Levels(Lid),
     /// The method `full` needs tables computed for the new places.
     #[error("a full reconfiguration needs tables computed from scratch")]
@@ -107,6 +107,16 @@ pub enum Counterexample {
         /// The switches and ports where the channels begin, in order.
         channels: Vec<(String, PortNum)>,
     },
+}
+
+impl Counterexample {
+    /// `VL 1: S-a[3] -> S-b[2] -> S-a[3]`, of a circle.
+    pub fn circle(&self) -> Option<String> {
+        match self {
+            Self::Circle { lane, channels } => Some(format!("VL {lane}: {}", hops(channels))),
+            _ => None,
+        }
+    }
 }
 
 /// `S-a[3] -> S-b[2] -> S-a[3]`.

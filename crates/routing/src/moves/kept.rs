@@ -1,6 +1,6 @@
 //! State kept from one plan to the next about the tables in force.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use weft_topology::{Fabric, NodeIndex};
 use weft_wire::Lid;
@@ -36,6 +36,8 @@ pub struct Kept {
     pub(super) idle: BTreeSet<Lid>,
     /// Channels with packets that were sent by rows which plans have replaced since, by LID.
     pub(super) stale: BTreeSet<(Lid, u32)>,
+    /// Lanes on which those may be, as bits, by LID.
+    pub(super) stale_lanes: BTreeMap<Lid, u16>,
     /// Rows that are detours.
     pub(super) detours: BTreeSet<(NodeIndex, Lid)>,
 }
@@ -73,8 +75,9 @@ impl Kept {
         let mut senders: Vec<(u32, Option<u16>)> = ends.iter().map(class).collect();
         sorted::by_key(&mut senders, |item| *item);
         senders.dedup();
-        let (stale, detours) = (BTreeSet::new(), BTreeSet::new());
-        Ok(Self { network, skylines, waits, senders, lanes, idle: idle.clone(), stale, detours })
+        let (stale, stale_lanes, detours) = (BTreeSet::new(), BTreeMap::new(), BTreeSet::new());
+        let idle = idle.clone();
+        Ok(Self { network, skylines, waits, senders, lanes, idle, stale, stale_lanes, detours })
     }
 
     /// Why the cabling is no fat-tree, if it is none.
@@ -88,6 +91,9 @@ impl Kept {
         self.waits.lasting.extend(&proof.lasting);
         self.waits.passing.extend(&proof.passing);
         self.stale.extend(&proof.stale);
+        for (lid, lanes) in &proof.stale_lanes {
+            *self.stale_lanes.entry(*lid).or_default() |= lanes;
+        }
         self.idle.retain(|lid| !proof.busy.contains(lid));
         self.idle.extend(&proof.idle);
     }
@@ -101,6 +107,7 @@ impl Kept {
     pub fn settle(&mut self) {
         self.waits.passing.clear();
         self.stale.clear();
+        self.stale_lanes.clear();
     }
 
     /// Says which rows are detours that [`Move::Finish`](super::Move::Finish) is to replace.

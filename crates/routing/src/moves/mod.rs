@@ -12,6 +12,10 @@
 //! SR-IOV vSwitch Architecture" (2015), and Tasoulas, Gran, Zahid and others (2017), which adds FTreeMinRC. Rows are taken over
 //! from the tables *in force*, so a request that was carried out in part converges when it is planned again.
 //!
+//! Where service levels differ by pair, a machine gets those of its new place. Its peers send on the old ones until they have heard of that, so
+//! both levels meet both rows: all four are proved together. If that closes a circle, the queue pairs to and of the machine are held
+//! until rows and levels are those of the new place.
+//!
 //! [`Kept`] is made once for the tables in force; [`Planner`] plans and proves; a plan is only ever a list of writes.
 
 mod asked;

@@ -1,6 +1,6 @@
 //! A plan of a move, with the result of its proof.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use weft_topology::NodeIndex;
 use weft_wire::{Lid, PortNum};
@@ -77,6 +77,9 @@ pub struct Plan {
     pub late: Option<usize>,
     /// Switches whose prompt row for a LID is a detour: it closes no circle with packets under way, and a late round replaces it.
     pub detours: BTreeSet<(NodeIndex, Lid)>,
+    /// Queue pairs to and of the LIDs that move send nothing from before the first round until their levels are those of the new place:
+    /// else this circle could close.
+    pub held: Option<Counterexample>,
     /// Switches with hosts that do not reach a LID from the prompt rounds to the late ones; all where prompt rounds wait for packets.
     pub silent: Vec<NodeIndex>,
     /// After the last prompt round: how many switches hold a packet that an earlier row has sent one after the other at most.
@@ -102,6 +105,11 @@ impl Plan {
     /// Whether packets must have arrived or be dropped before one of its rounds.
     pub fn drains(&self) -> bool {
         self.rounds.iter().any(|round| round.after_drain)
+    }
+
+    /// How many switches hold packets to and of a LID that is held one after the other at most; 0 where none is.
+    pub fn pause(&self) -> u32 {
+        self.held.as_ref().and_then(|_| self.rounds.first()).map_or(0, |round| round.drain)
     }
 
     /// The writes of the rounds before the late ones.
@@ -151,6 +159,8 @@ pub struct Proof {
     pub(super) passing: BTreeSet<Wait>,
     /// Channels into which earlier rows have sent packets, by LID.
     pub(super) stale: BTreeSet<(Lid, u32)>,
+    /// Lanes on which such packets may be, as bits, by LID.
+    pub(super) stale_lanes: BTreeMap<Lid, u16>,
     pub(super) busy: Vec<Lid>,
     pub(super) idle: Vec<Lid>,
 }

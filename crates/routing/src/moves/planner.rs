@@ -6,7 +6,7 @@ use super::asked::Planner;
 use super::change::{Change, Parts, Rows};
 use super::detour::{Meantime, RowAt, Search};
 use super::draft::{Draft, place};
-use super::drain::measure;
+use super::drain::{measure, under_way};
 use super::error::{Counterexample, PlanError};
 use super::plan::{Fallback, Plan, Proof, Proved, Round, Write};
 use super::prove::{self, Refuted};
@@ -37,6 +37,17 @@ struct How<'a> {
     packing: Packing,
     /// Rows that switches have until the late rounds.
     meantime: &'a Meantime,
+    /// Why the queue pairs to and of the LIDs that move are held, if they are.
+    held: Option<&'a Counterexample>,
+}
+
+/// What is tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Attempt {
+    method: Method,
+    order: UpdateOrder,
+    /// Whether queue pairs to and of the LIDs that move are held.
+    holds: bool,
 }
 
 impl Planner<'_> {
@@ -55,7 +66,8 @@ impl Planner<'_> {
                 _ => Ok(Meantime::new()),
             };
             let planned = meantime.and_then(|meantime| {
-                let how = How { method: *method, order, packing: Packing::Together, meantime: &meantime };
+                let packing = Packing::Together;
+                let how = How { method: *method, order, packing, meantime: &meantime, held: None };
                 self.by_method(moves, how)
             });
             match planned {
@@ -84,17 +96,26 @@ impl Planner<'_> {
         self.validate(moves)?;
         let mut fallbacks: Vec<Fallback> = Vec::new();
         let mut best: Option<Proven> = None;
-        for (method, order) in attempts(method, order, self.late) {
+        let relevels = self.levels_after(moves) != self.routing.levels;
+        for Attempt { method, order, holds } in attempts(method, order, self.late, relevels) {
             if best.is_some() && order != UpdateOrder::OrderedLate {
                 break;
             }
-            let circled = |failed: &Fallback| failed.method == method && is_circle(&failed.reason);
+            let circle = fallbacks
+                .iter()
+                .filter(|failed| failed.method == method)
+                .find_map(|failed| circle_of(&failed.reason))
+                .cloned();
             // Other orders help against circles alone.
-            let is_resort = fallbacks.iter().any(|failed| failed.order != order);
-            if is_resort && !fallbacks.iter().any(circled) {
+            let is_resort = holds || fallbacks.iter().any(|failed| failed.order != order);
+            if is_resort && circle.is_none() {
                 continue;
             }
-            match self.first_safe(moves, method, order, is_resort) {
+            let safe = match circle.as_ref().filter(|_| holds) {
+                Some(circle) => self.held(moves, method, circle),
+                None => self.first_safe(moves, method, order, is_resort),
+            };
+            match safe {
                 Ok((plan, proof)) => {
                     let plan = Plan { fallbacks: fallbacks.clone(), ..plan };
                     if plan.silent.is_empty() || order != UpdateOrder::OrderedLate {
@@ -108,6 +129,16 @@ impl Planner<'_> {
             }
         }
         best.ok_or_else(|| fallbacks.pop().map_or(PlanError::NoFreshTables, |last| last.reason))
+    }
+
+    /// Queue pairs to and of the LIDs that move are held while rows are written, so that nothing but what stands and what comes to stand
+    /// is waited for.
+    fn held(&self, moves: &[Move], method: Method, circle: &Counterexample) -> Result<Proven, PlanError> {
+        let (order, packing) = (UpdateOrder::Ordered, Packing::Together);
+        let how = How { method, order, packing, meantime: &Meantime::new(), held: Some(circle) };
+        let plan = self.by_method(moves, how)?;
+        let proof = self.prove(&plan).map_err(PlanError::Unsafe)?;
+        Ok((plan, proof))
     }
 
     fn first_safe(
@@ -124,7 +155,7 @@ impl Planner<'_> {
             let proven = if order == UpdateOrder::OrderedLate {
                 self.with_late_rows(moves, method, packing, !is_resort)
             } else {
-                let how = How { method, order, packing, meantime: &Meantime::new() };
+                let how = How { method, order, packing, meantime: &Meantime::new(), held: None };
                 self.by_method(moves, how).and_then(|plan| {
                     let proof = self.prove(&plan).map_err(PlanError::Unsafe)?;
                     Ok((plan, proof))
@@ -135,7 +166,7 @@ impl Planner<'_> {
                 Err(failure) => reason = failure,
             }
             // Draining helps against packets of other moves alone.
-            if !is_circle(&reason) {
+            if circle_of(&reason).is_none() {
                 break;
             }
         }
@@ -152,7 +183,7 @@ impl Planner<'_> {
     ) -> Result<Proven, PlanError> {
         let mut search = self.search(moves, method, is_asked)?;
         let attempt = |meantime: &Meantime| {
-            let how = How { method, order: UpdateOrder::OrderedLate, packing, meantime };
+            let how = How { method, order: UpdateOrder::OrderedLate, packing, meantime, held: None };
             self.by_method(moves, how).map(|plan| (self.refute(&plan), plan))
         };
         let mut reason = PlanError::NoFreshTables;
@@ -208,7 +239,9 @@ impl Planner<'_> {
 
     fn refute(&self, plan: &Plan) -> Result<Proof, Refuted> {
         let changes = self.all_changes(&plan.moves);
-        prove::prove(self.kept, self.fabric, self.lids, self.routing, plan, &changes)
+        let levels = self.levels_after(&plan.moves);
+        let Self { kept, fabric, lids, routing, .. } = *self;
+        prove::prove(&prove::Ground { kept, fabric, lids, routing, levels: &levels }, plan, &changes)
     }
 
     fn all_changes(&self, moves: &[Move]) -> Vec<Change> {
@@ -216,8 +249,9 @@ impl Planner<'_> {
     }
 
     fn by_method(&self, moves: &[Move], how: How<'_>) -> Result<Plan, PlanError> {
-        let How { method, order, .. } = how;
-        let mut plan = Plan { moves: moves.to_vec(), method, order, ..Plan::default() };
+        let How { method, order, held, .. } = how;
+        let held = held.cloned();
+        let mut plan = Plan { moves: moves.to_vec(), method, order, held, ..Plan::default() };
         if method == Method::Full {
             plan.order = UpdateOrder::Unordered;
             self.rewrite_all(&mut plan)?;
@@ -230,6 +264,10 @@ impl Planner<'_> {
         self.count(&mut plan);
         let draft = Draft::new(&self.kept.network, &self.routing.routes);
         measure(self.kept, self.fabric, &draft, &mut plan, &self.all_changes(moves));
+        if plan.held.is_some() {
+            let under_way = under_way(self.kept, self.lids, &draft, &self.all_changes(moves));
+            plan.rounds.first_mut().into_iter().for_each(|round| round.drain = under_way);
+        }
         Ok(plan)
     }
 
@@ -254,7 +292,7 @@ impl Planner<'_> {
         let drains = how.packing == Packing::Drained;
         let drains_drops = drains && plan.order == UpdateOrder::DropFirst;
         // Packets of earlier plans may be under way.
-        let after_drain = drains && !self.kept.waits.passing.is_empty();
+        let after_drain = how.held.is_some() || drains && !self.kept.waits.passing.is_empty();
         let mut stage = Stage { after_drain, drains_drops, ..Stage::default() };
         let (mut marked, mut missing, mut detoured) = (Vec::new(), Vec::new(), Vec::new());
         for one in &plan.moves.clone() {
@@ -367,8 +405,8 @@ fn finish_late(late: Vec<Items>, draft: &mut Draft<'_>, plan: &mut Plan) {
     }
 }
 
-/// What is tried, in order: dropping first is the last resort where order alone may not be safe.
-fn attempts(method: Method, order: UpdateOrder, late: LatePolicy) -> Vec<(Method, UpdateOrder)> {
+/// What is tried, in order: queue pairs are held where levels differ, and dropping first is the last resort where order alone may not be safe.
+fn attempts(method: Method, order: UpdateOrder, late: LatePolicy, relevels: bool) -> Vec<Attempt> {
     let orders = match order {
         UpdateOrder::Ordered if late == LatePolicy::Refuse => &[UpdateOrder::Ordered][..],
         UpdateOrder::Ordered => &[UpdateOrder::Ordered, UpdateOrder::OrderedLate, UpdateOrder::DropFirst],
@@ -376,7 +414,18 @@ fn attempts(method: Method, order: UpdateOrder, late: LatePolicy) -> Vec<(Method
         UpdateOrder::DropFirst => &[UpdateOrder::DropFirst],
         UpdateOrder::Unordered => &[UpdateOrder::Unordered],
     };
-    orders.iter().flat_map(|order| method.chain().iter().map(|method| (*method, *order))).collect()
+    let of = |order: UpdateOrder, holds: bool| {
+        method.chain().iter().map(move |method| Attempt { method: *method, order, holds })
+    };
+    let may_hold = relevels && orders.len() > 1;
+    let mut all = Vec::new();
+    for order in orders {
+        if may_hold && *order == UpdateOrder::DropFirst {
+            all.extend(of(UpdateOrder::Ordered, true));
+        }
+        all.extend(of(*order, false));
+    }
+    all
 }
 
 /// Whether hosts are silent for a shorter time by another plan, or fewer of them.
@@ -385,6 +434,10 @@ fn is_quieter(plan: &Plan, other: &Plan) -> bool {
     key(other) < key(plan)
 }
 
-fn is_circle(reason: &PlanError) -> bool {
-    matches!(reason, PlanError::Unsafe(Counterexample::Circle { .. }))
+/// The circle that an attempt has failed by, if it has.
+fn circle_of(reason: &PlanError) -> Option<&Counterexample> {
+    match reason {
+        PlanError::Unsafe(circle @ Counterexample::Circle { .. }) => Some(circle),
+        _ => None,
+    }
 }

@@ -14,7 +14,8 @@ use super::network::{Network, Seat};
 use super::plan::{Plan, Proof, Round};
 use super::request::Move;
 use super::waits::Wait;
-use crate::lids::Lids;
+use crate::lanes::ServiceLevels;
+use crate::lids::{Lids, PortLids};
 use crate::routing::Routing;
 use crate::sorted;
 use crate::tables::BLOCK_ENTRIES;
@@ -23,13 +24,28 @@ use crate::verify::ground::is_channel;
 /// By LID: the switches and the rounds in which its rows change, in order, and to which port.
 type Writes = BTreeMap<Lid, Vec<(u32, u32, PortNum)>>;
 
+/// What proofs are made on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ground<'a> {
+    pub(super) kept: &'a Kept,
+    pub(super) fabric: &'a Fabric,
+    pub(super) lids: &'a Lids,
+    pub(super) routing: &'a Routing,
+    /// The service levels once all are at their new places.
+    pub(super) levels: &'a ServiceLevels,
+}
+
 /// What a proof is about.
 struct Prover<'a> {
     kept: &'a Kept,
     fabric: &'a Fabric,
     lids: &'a Lids,
     routing: &'a Routing,
+    levels: &'a ServiceLevels,
     changes: BTreeMap<Lid, &'a Change>,
+    /// Whether queue pairs to and of the LIDs that move are held: then no packets of theirs are under way, and the next ones have their new
+    /// levels.
+    is_held: bool,
 }
 
 /// Waits that the tables in force do not have.
@@ -81,16 +97,10 @@ struct Place<'a> {
 }
 
 /// Proves a plan from its writes alone; `changes` say where LIDs are before and after.
-pub(super) fn prove(
-    kept: &Kept,
-    fabric: &Fabric,
-    lids: &Lids,
-    routing: &Routing,
-    plan: &Plan,
-    changes: &[Change],
-) -> Result<Proof, Refuted> {
+pub(super) fn prove(ground: &Ground<'_>, plan: &Plan, changes: &[Change]) -> Result<Proof, Refuted> {
+    let Ground { kept, fabric, lids, routing, levels } = *ground;
     let changes = changes.iter().map(|change| (change.lid, change)).collect();
-    let prover = Prover { kept, fabric, lids, routing, changes };
+    let prover = Prover { kept, fabric, lids, routing, levels, changes, is_held: plan.held.is_some() };
     let segments = prover.segments(plan);
     // What a LID's packets are dropped for is over with its last writes.
     let last_of = |lid: Lid| segments.iter().rposition(|segment| segment.writes.contains_key(&lid));
@@ -112,6 +122,7 @@ pub(super) fn prove(
             };
             prover.follow(*lid, &place, &mut proof, &mut news)?;
         }
+        prover.add_old_levels(&mut news);
         sort(&mut news.lasting);
         sort(&mut news.passing);
         // Late rounds do not wait for packets of other plans, unless the first round does.
@@ -225,8 +236,9 @@ impl<'a> Prover<'a> {
         if is_last {
             self.check_after(&change, draft, &before, &after)?;
         }
-        if !change.is_live {
+        if !change.is_live || self.is_held {
             // No packets are under way, but whoever gets the LID later goes by the rows that stay.
+            proof.lids.extend(change.is_live.then_some(lid));
             if is_last {
                 self.add_waits(lid, &course, &after, |wait, lasts| {
                     news.lasting.extend(Some(wait).filter(|_| lasts));
@@ -236,6 +248,7 @@ impl<'a> Prover<'a> {
         }
         let replaced = writes.iter().map(|(switch, ..)| standing[*switch as usize]);
         proof.stale.extend(replaced.filter(|exit| is_channel(*exit)).map(|channel| (lid, channel)));
+        *proof.stale_lanes.entry(lid).or_default() |= self.lanes_to(lid);
         proof.lids.push(lid);
         proof.mixtures += u64::from(rounds);
         if let Some((round, channels)) = course.find_loop() {
@@ -287,25 +300,96 @@ impl<'a> Prover<'a> {
     }
 
     /// Tells what packets to a LID wait for that no packets have waited for before, and whether that lasts. They come from the senders
-    /// at switches from where they arrive.
+    /// at switches from where they arrive, on the level of the new place; and on that of the old one as long as they have not heard of it,
+    /// unless they are held.
     fn add_waits(&self, lid: Lid, course: &Course<'_>, arrives: &[bool], mut tell: impl FnMut(Wait, bool)) {
-        let Kept { network, waits, senders, lanes, .. } = self.kept;
-        let target = self.routing.levels.destination_class(lid);
-        let bits = |class: Option<u16>| lanes[usize::from(self.routing.levels.level(class, target))];
-        let sent: Vec<(u32, u16)> = senders
-            .iter()
-            .map(|(switch, class)| (*switch, bits(*class)))
-            .filter(|(switch, _)| arrives[*switch as usize])
-            .collect();
-        let used = sent.iter().fold(0, |used, (_, bits)| used | bits);
-        for lane in (0..16).filter(|lane| used & 1 << lane != 0) {
-            let on_lane = sent.iter().filter(|(_, bits)| bits & 1 << lane != 0).map(|(switch, _)| *switch);
-            let on_lane = on_lane.chain(course.stale_ends());
-            course.waits(&course.earliest(on_lane), lane, |wait, lasts| {
-                if !waits.has(network, wait) {
-                    tell(wait, lasts);
+        let Kept { network, waits, senders, stale_lanes, .. } = self.kept;
+        let [old, new] = self.targets(lid);
+        let sent = |target: Option<u16>| -> Vec<(u32, u16)> {
+            let bits = |class: &Option<u16>| self.lane(*class, target);
+            let all = senders.iter().map(|(switch, class)| (*switch, bits(class)));
+            all.filter(|(switch, _)| arrives[*switch as usize]).collect()
+        };
+        let mut streams = vec![(sent(new), true)];
+        if old != new && !self.is_held {
+            streams.push((sent(old), false));
+        }
+        if !self.is_held {
+            let moved = self.changes.values().filter_map(|change| self.strays(change, lid));
+            streams.push((moved.collect(), false));
+        }
+        let stale = stale_lanes.get(&lid).copied().unwrap_or(0);
+        for (at, (sent, may_last)) in streams.iter().enumerate() {
+            let used = sent.iter().fold(0, |used, (_, bits)| used | bits);
+            let used = if at == 0 { used | stale } else { used };
+            for lane in (0..16).filter(|lane| used & 1 << lane != 0) {
+                let on_lane = sent.iter().filter(|(_, bits)| bits & 1 << lane != 0);
+                let on_lane = on_lane.map(|(switch, _)| *switch).chain(course.stale_ends());
+                let earliest =
+                    if self.is_held { course.earliest_after(on_lane) } else { course.earliest(on_lane) };
+                course.waits(&earliest, lane, |wait, lasts| {
+                    if !waits.has(network, wait) {
+                        tell(wait, lasts && *may_last);
+                    }
+                });
+            }
+        }
+    }
+
+    /// The lane of a pair's packets, as a bit; 0 where they are dropped.
+    fn lane(&self, source: Option<u16>, target: Option<u16>) -> u16 {
+        self.kept.lanes[usize::from(self.levels.level(source, target))]
+    }
+
+    /// The classes of a LID as a destination, before the moves and after them.
+    fn targets(&self, lid: Lid) -> [Option<u16>; 2] {
+        [self.routing.levels.destination_class(lid), self.levels.destination_class(lid)]
+    }
+
+    /// The lanes of packets to a LID, before the moves and after them.
+    fn lanes_to(&self, lid: Lid) -> u16 {
+        let lanes = |target| self.kept.senders.iter().map(move |(_, class)| self.lane(*class, target));
+        self.targets(lid).into_iter().flat_map(lanes).fold(0, |all, bits| all | bits)
+    }
+
+    /// The switch of a LID's new place, and the lanes on which packets to another LID may leave it as if the LID were at its old place still:
+    /// those that it sends itself before it has heard of its levels, and its answers, which go on the level that packets came on.
+    fn strays(&self, change: &Change, to: Lid) -> Option<(u32, u16)> {
+        let seat = change.after.filter(|_| change.is_live && change.before.is_some())?;
+        let [old, new] = self.targets(change.lid);
+        let sources = |levels: &ServiceLevels| levels.source_class(change.lid);
+        let (own, next) = (sources(&self.routing.levels), sources(self.levels));
+        if (old, own) == (new, next) {
+            return None;
+        }
+        let mut bits = self.targets(to).into_iter().fold(0, |bits, target| bits | self.lane(own, target));
+        for levels in [&self.routing.levels, self.levels] {
+            bits |= self.lane(levels.source_class(to), old);
+        }
+        Some((seat.switch, bits))
+    }
+
+    /// What packets from new places wait for that leave on levels of the old ones, to all LIDs that stay where they are.
+    fn add_old_levels(&self, news: &mut News) {
+        let (network, waits) = (&self.kept.network, &self.kept.waits);
+        let lids = self.lids.iter().flat_map(PortLids::iter).filter(|lid| !self.kept.idle.contains(lid));
+        for lid in lids.filter(|lid| !self.is_held && !self.changes.contains_key(lid)) {
+            for (start, bits) in self.changes.values().filter_map(|change| self.strays(change, lid)) {
+                let (mut at, mut held) = (start, None);
+                for _ in 0..network.len() {
+                    let row = self.routing.routes.port(network.graph.nodes[at as usize], lid);
+                    let exit = network.exit(at, row, &[]);
+                    if !is_channel(exit) {
+                        break;
+                    }
+                    let lanes = (0..16).filter(|lane| bits & 1 << lane != 0);
+                    let all = held
+                        .into_iter()
+                        .flat_map(|held| lanes.clone().map(move |lane| Wait { lane, held, wanted: exit }));
+                    news.passing.extend(all.filter(|wait| !waits.has(network, *wait)));
+                    (at, held) = (network.to[exit as usize], Some(exit));
                 }
-            });
+            }
         }
     }
 

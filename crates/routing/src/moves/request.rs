@@ -4,6 +4,8 @@ use serde::{Deserialize, Serialize};
 use weft_topology::PortRef;
 use weft_wire::Lid;
 
+use crate::lanes::Takeover;
+
 pub use weft_vocabulary::vm::{LatePolicy, Method, UpdateOrder};
 
 /// One change of place. Ports are end ports: of a virtual function where vSwitches are switches of the fabric, of the host
@@ -88,6 +90,18 @@ impl Move {
     pub fn lids(&self) -> impl Iterator<Item = Lid> + use<> {
         let with = if let Self::Swap { with, .. } = self { Some(*with) } else { None };
         std::iter::once(self.lid()).chain(with)
+    }
+
+    /// The LIDs that get the classes of service levels which another one has at their new places.
+    pub fn takeovers(&self) -> impl Iterator<Item = Takeover> + use<> {
+        let (first, second) = match *self {
+            Self::Copy { lid, of, .. } | Self::Boot { lid, of, .. } => (Some(Takeover { lid, of }), None),
+            Self::Swap { lid, with, .. } => {
+                (Some(Takeover { lid, of: with }), Some(Takeover { lid: with, of: lid }))
+            }
+            Self::Rebalance { .. } | Self::Clear { .. } | Self::Finish { .. } => (None, None),
+        };
+        first.into_iter().chain(second)
     }
 
     /// SMPs that only hypervisors receive: one that takes a LID away, one that sets it, and one that sets the virtual GUID at the

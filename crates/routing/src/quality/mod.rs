@@ -8,6 +8,7 @@
 //!   bisection bandwidth;
 //! - [`congestion`] does the same for flows that are given;
 //! - [`survey`] follows every pair and tells how evenly links are used;
+//! - [`busiest_share`] weighs pairs by what their receivers have received;
 //! - [`contention`] and [`interference`] are the measures of Zahid 2016, section 7.1;
 //! - [`compare`] puts several routings of one fabric into a table.
 //!
@@ -22,6 +23,7 @@ mod participants;
 mod paths;
 mod pattern;
 mod random;
+mod received;
 mod simulate;
 mod summary;
 mod survey;
@@ -37,6 +39,7 @@ pub use contention::{Contended, Contention, Interference, contention, interferen
 pub use participants::{Participants, hosts, members};
 pub use paths::Paths;
 pub use pattern::{Level, Pattern, PatternError, Traffic};
+pub use received::busiest_share;
 pub use simulate::{CableCongestion, Metric, MetricError, SimulateOptions, Simulation, simulate};
 pub use summary::{Bin, Figure, Summary};
 pub use survey::{Balance, Directions, LinkLoad, Survey, survey};

@@ -43,15 +43,31 @@ pub struct Survey {
 /// When a sender or receiver has a LID that no one has.
 pub fn survey(paths: &Paths<'_>, senders: &[Lid], receivers: &[Lid]) -> Result<Survey, UnknownLid> {
     let senders = endpoints(paths, senders)?;
-    let mut receivers = endpoints(paths, receivers)?;
-    let switch_of = |receiver: &Endpoint| {
-        let owner = paths.lids.owner(paths.lid(*receiver))?;
+    let receivers = endpoints(paths, receivers)?.into_iter().map(|to| Receiver { to, weight: 1 });
+    Ok(follow(paths, &senders, receivers.collect()).finish(paths))
+}
+
+/// By link, for links between switches: the sum over all pairs that use it of the receiver's weight.
+pub(super) fn weighted_flows(paths: &Paths<'_>, senders: &[Endpoint], receivers: Vec<Receiver>) -> Vec<u64> {
+    follow(paths, senders, receivers).flows
+}
+
+/// A receiver, and how much a pair with it counts on a link.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Receiver {
+    pub(super) to: Endpoint,
+    pub(super) weight: u64,
+}
+
+fn follow(paths: &Paths<'_>, senders: &[Endpoint], mut receivers: Vec<Receiver>) -> Found {
+    let switch_of = |receiver: &Receiver| {
+        let owner = paths.lids.owner(paths.lid(receiver.to))?;
         paths.graph.attachment(paths.fabric, owner).map(|(switch, _)| switch)
     };
-    sorted::by_key(&mut receivers, |receiver| (switch_of(receiver), *receiver));
+    sorted::by_key(&mut receivers, |receiver| (switch_of(receiver), receiver.to));
     let groups: Vec<_> = receivers.chunk_by(|a, b| switch_of(a) == switch_of(b)).collect();
-    let entries = Entries::new(paths, &senders);
-    let tally = groups
+    let entries = Entries::new(paths, senders);
+    groups
         .par_iter()
         .fold(
             || Follower::new(paths, &entries),
@@ -61,8 +77,7 @@ pub fn survey(paths: &Paths<'_>, senders: &[Lid], receivers: &[Lid]) -> Result<S
             },
         )
         .map(|follower| follower.found)
-        .reduce(|| Found::new(paths), Found::merge);
-    Ok(tally.finish(paths))
+        .reduce(|| Found::new(paths), Found::merge)
 }
 
 /// Where senders enter the switches.
@@ -188,16 +203,16 @@ impl<'s, 'a> Follower<'s, 'a> {
     }
 
     /// Follows all senders to receivers on one switch; on none where `switch` is `None`.
-    fn group(&mut self, switch: Option<u32>, receivers: &[Endpoint]) {
+    fn group(&mut self, switch: Option<u32>, receivers: &[Receiver]) {
         if let Some(switch) = switch {
             self.paths.graph.hops_to(switch, &mut self.least, &mut self.order);
         }
-        for to in receivers {
+        for Receiver { to, weight } in receivers {
             for from in &self.entries.outside {
                 self.follow_alone(*from, *to);
             }
             match switch {
-                Some(_) => self.follow(*to),
+                Some(_) => self.follow(*to, *weight),
                 None => {
                     for from in self.entries.by_switch.iter().flatten() {
                         self.follow_alone(*from, *to);
@@ -219,7 +234,7 @@ impl<'s, 'a> Follower<'s, 'a> {
         }
     }
 
-    fn follow(&mut self, to: Endpoint) {
+    fn follow(&mut self, to: Endpoint, weight: u64) {
         self.put_in_order(to);
         let (paths, target) = (self.paths, self.paths.target(to));
         self.hops.clear();
@@ -258,7 +273,7 @@ impl<'s, 'a> Follower<'s, 'a> {
             let step = paths.step(*switch, to);
             if let Some(next) = paths.switch_at(step.place) {
                 self.passing[next as usize] += pairs;
-                self.found.flows[step.link as usize] += pairs;
+                self.found.flows[step.link as usize] += pairs * weight;
                 self.found.routes[step.link as usize] += 1;
             }
         }

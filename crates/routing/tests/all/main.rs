@@ -12,6 +12,7 @@ mod first_engine;
 mod ftree;
 mod keeps;
 mod lash;
+mod learned;
 mod management;
 mod moves;
 mod oracle;

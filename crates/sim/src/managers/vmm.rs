@@ -9,6 +9,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use weft_host::stack::Guids;
 use weft_machine::{Machine, Time};
 use weft_topology::Fabric;
 use weft_vm::station::{Input, Output, Station};
@@ -73,7 +74,7 @@ impl VmmProcess {
     /// Starts its process with the journal that there is.
     pub(crate) fn start(&mut self, at: Time, programs: &mut Programs, world: &mut World) {
         let places = Places::new(self.parts.values().cloned().collect());
-        let scheme = if world.options.empty_slots { Scheme::Dynamic } else { Scheme::Prepopulated };
+        let scheme = Scheme::of(world.options.empty_slots, world.options.host.guids == Guids::Dynamic);
         let mut options = weft_vm::Options { scheme, ..world.options.vmm.clone() };
         let sm = &world.options.sm;
         if !world.options.standbys.is_empty() {

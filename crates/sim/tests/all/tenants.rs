@@ -1,4 +1,4 @@
-//! Random changes of partitions beside deaths of managers and hosts: keys keep their places, strangers hear nothing, two members
+//! Random changes of partitions beside deaths of managers, hosts and switches: keys keep their places, strangers hear nothing, two members
 //! go on talking, and tables end as the file says.
 //!
 //! `WEFT_SCHEDULES` says how many (40 if not said), `WEFT_SEED` replays one and prints its trace on failure.
@@ -27,7 +27,8 @@ const PATIENCE: Time = Time::from_secs(600);
 /// Changes of a schedule.
 const CHANGES: u64 = 12;
 /// What happens in any forty schedules.
-const HAPPENS: [&str; 7] = ["changes", "kept", "joined", "left", "manager deaths", "host deaths", "restarts"];
+const HAPPENS: [&str; 8] =
+    ["changes", "kept", "joined", "left", "manager deaths", "host deaths", "switch deaths", "restarts"];
 /// The partition of the two that go on talking.
 const STEADY: u16 = 0x0777;
 /// The others' partitions.
@@ -38,11 +39,13 @@ const LOOK: Time = Time::from_millis(250);
 /// How long a place rests that a key has left.
 const REST: Time = Time::from_secs(40);
 
-/// The hosts by what they do: two of the steady partition and a stranger to it are never killed; the rest come and go.
+/// The hosts by what they do: two of the steady partition and a stranger to it are never killed; the rest come and go, and so do all
+/// switches but the leaf of the steady two.
 struct Roles {
     steady: [PortRef; 2],
     stranger: PortRef,
     others: Vec<PortRef>,
+    switches: Vec<NodeIndex>,
 }
 
 struct Tenants {
@@ -56,6 +59,7 @@ struct Tenants {
     /// Hosts whose tables begin again.
     restarted: BTreeSet<PortRef>,
     down: Option<NodeIndex>,
+    switch_down: Option<NodeIndex>,
     counts: Counts,
 }
 
@@ -74,11 +78,14 @@ impl Tenants {
         let hosts = fabric.hosts().map(|(node, _)| PortRef::new(node, PortNum(1)));
         let mut free: Vec<PortRef> = hosts.filter(|host| !sm_ports.contains(host)).collect();
         let others = free.split_off(3);
-        let roles = Roles { steady: [free[0], free[1]], stranger: free[2], others };
+        let own = fabric.peer(free[0]).expect("a leaf").node;
+        let switches = fabric.switches().map(|(node, _)| node).filter(|node| *node != own).collect();
+        let roles = Roles { steady: [free[0], free[1]], stranger: free[2], others, switches };
         let now = Partitions::default();
         let counts = Counts::of(&HAPPENS);
         let (tables, left, restarted) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
-        let mut tenants = Self { random, roles, now, tables, left, restarted, down: None, counts };
+        let mut tenants =
+            Self { random, roles, now, tables, left, restarted, down: None, switch_down: None, counts };
         tenants.now = tenants.drawn(fabric);
         tenants
     }
@@ -102,9 +109,9 @@ impl Tenants {
         Partitions { list, ..Partitions::default() }
     }
 
-    /// A manager or a host dies, or begins again.
+    /// A manager, a host or a switch dies, or begins again.
     fn fault(&mut self, simulation: &mut Simulation) {
-        match self.random.random_range(0..4) {
+        match self.random.random_range(0..5) {
             0 => {
                 let master = simulation.master().unwrap_or(Process::Sm);
                 simulation.apply(Fault::Kill(master));
@@ -122,12 +129,20 @@ impl Tenants {
                 self.restarted.insert(host);
                 self.counts.one("host deaths");
             }
-            _ => {
-                if let Some(node) = self.down.take() {
-                    simulation.apply(Fault::Restart(Process::Agent(node)));
-                }
+            3 if self.switch_down.is_none() => {
+                let switch = self.roles.switches[self.random.random_range(0..self.roles.switches.len())];
+                simulation.apply(Fault::Kill(Process::Agent(switch)));
+                self.switch_down = Some(switch);
+                self.counts.one("switch deaths");
             }
+            _ => self.revive(simulation),
         }
+    }
+
+    /// The host and the switch that are dead begin again.
+    fn revive(&mut self, simulation: &mut Simulation) {
+        let down = [self.down.take(), self.switch_down.take()];
+        down.into_iter().flatten().for_each(|node| simulation.apply(Fault::Restart(Process::Agent(node))));
     }
 
     /// No key has another place than at the last look.
@@ -263,7 +278,7 @@ impl Workload for Tenants {
             }
         }
         simulation.apply(Fault::Restart(Process::Sm));
-        self.down.take().into_iter().for_each(|node| simulation.apply(Fault::Restart(Process::Agent(node))));
+        self.revive(simulation);
         Ok(())
     }
 

@@ -11,6 +11,7 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 use rest::quiet;
 use vms::{KEY, ask_move, identity, open, port, report, stream};
+use weft_host::stack::PathCache;
 use weft_host::traffic::FlowSpec;
 use weft_machine::Time;
 use weft_sim::{SimOptions, Simulation, VmDone, VmStep};
@@ -57,6 +58,10 @@ struct Site {
 
 impl Site {
     fn new(seed: u64, wakes_peers: bool) -> Self {
+        Self::with(seed, |options| options.host.wakes_peers = wakes_peers)
+    }
+
+    fn with(seed: u64, change: impl FnOnce(&mut SimOptions)) -> Self {
         let whole = xgft(&[4, 4], &[1, 2], &GenerateOptions::default()).unwrap().virtualised(2).unwrap();
         let Virtualised { fabric, adapters } = whole;
         let mut options = SimOptions { hosts: true, recabling: true, adapters, ..SimOptions::default() };
@@ -64,8 +69,9 @@ impl Site {
         options.sm.routing.chain = "ftree,no_fallback".parse().unwrap();
         (options.sm.vm_lids.scheme, options.sm.keys.sa_key) = (LidScheme::Dynamic, KEY);
         // Seconds, as hosts really wait: senders are notified of a move, and repeat at once.
-        (options.host.ack_timeout, options.host.wakes_peers) = (ACK_TIMEOUT, wakes_peers);
+        options.host.ack_timeout = ACK_TIMEOUT;
         options.device.data.shaped = true;
+        change(&mut options);
         let mut simulation = Simulation::new(&fabric, options, seed);
         quiet(&mut simulation);
         let mut site = Self { simulation, at: (0, 0), epoch: 0 };
@@ -344,4 +350,25 @@ fn a_peer_asks_again_when_a_machine_was_gone_without_a_move() {
     quiet(&mut site.simulation);
     site.pass(STAY);
     assert_eq!(site.path_queries(), asked + 1);
+}
+
+/// Thesis 003, lines 170–174 and 548–554: without a cache each peer asks again after each move; with one, no peer does.
+#[test]
+fn without_a_cache_each_peer_asks_again_after_a_move() {
+    for cache in PathCache::ALL {
+        let mut site = Site::with(1, |options| options.host.path_cache = cache);
+        for (nth, host) in (0..).zip(PEERS) {
+            let (peer, vm) = (site.host(host), site.vm());
+            site.flow(nth, peer, (vm, identity(1).port_guid), RATE);
+        }
+        site.pass(STAY);
+        let peers = PEERS.len() as u64;
+        assert_eq!(site.path_queries(), peers, "{cache}");
+        for moves in 1..=2 {
+            site.migrate(if moves == 1 { (13, 0) } else { (5, 1) });
+            site.pass(STAY);
+            let again = if cache == PathCache::Off { moves * peers } else { 0 };
+            assert_eq!(site.path_queries(), peers + again, "{cache}, move {moves}");
+        }
+    }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use weft_routing::{BLOCK_ENTRIES, EngineOptions, Lids, Outdated, Proven, Routing, ServiceLevels};
+use weft_routing::{BLOCK_ENTRIES, EngineOptions, Lids, Outdated, Proven, Routing, ServiceLevels, Takeover};
 use weft_topology::{Fabric, NodeIndex};
 use weft_wire::{Guid, Lid, PortNum};
 
@@ -120,17 +120,37 @@ impl Routed {
         }
     }
 
-    /// A block of a switch's table has been written: what is in force is to be proved again as a whole.
-    pub(crate) fn rewrite(&mut self, switch: NodeIndex, block: u16, ports: &[PortNum; BLOCK_ENTRIES]) {
+    /// LIDs have moved, and have the classes of their new places. Whether levels are others now.
+    pub(crate) fn relevel(&mut self, all: &[Takeover]) -> bool {
+        let Some(levels) = &mut self.levels else { return false };
+        let mut after = (**levels).clone();
+        after.take_over(all);
+        if after == **levels {
+            return false;
+        }
+        if let Some(routing) = self.routing_mut() {
+            routing.levels.take_over(all);
+        }
+        self.levels = Some(Arc::new(after));
+        true
+    }
+
+    /// What is in force is to be proved again as a whole.
+    fn routing_mut(&mut self) -> Option<&mut Routing> {
         self.proof = match std::mem::take(&mut self.proof) {
             Proof::Proven(proven) => Proof::Outdated(proven.outdate()),
             other => other,
         };
-        let routing = match &mut self.proof {
-            Proof::Pending(routing) | Proof::Unrepaired(routing) => routing,
-            Proof::Outdated(outdated) => outdated.routing_mut(),
-            Proof::Nothing | Proof::Proven(_) => return,
-        };
+        match &mut self.proof {
+            Proof::Pending(routing) | Proof::Unrepaired(routing) => Some(routing),
+            Proof::Outdated(outdated) => Some(outdated.routing_mut()),
+            Proof::Nothing | Proof::Proven(_) => None,
+        }
+    }
+
+    /// A block of a switch's table has been written: what is in force is to be proved again as a whole.
+    pub(crate) fn rewrite(&mut self, switch: NodeIndex, block: u16, ports: &[PortNum; BLOCK_ENTRIES]) {
+        let Some(routing) = self.routing_mut() else { return };
         let Some(table) = routing.routes.tables.get_mut(switch.index()) else { return };
         let first = block * BLOCK_ENTRIES as u16;
         // The table grows for rows alone: its end is the switch's LinearFDBTop.

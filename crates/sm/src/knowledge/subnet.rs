@@ -10,6 +10,7 @@ use weft_wire::{Guid, Lid, NodeInfo, NodeType, PhysState, PortInfo, PortNum, Por
 
 use super::adapters::Adapters;
 use super::key::PortAt;
+use super::learned::Learned;
 use super::p_keys::Keys;
 use super::routed::Routed;
 
@@ -61,6 +62,8 @@ pub(crate) struct Subnet {
     pub(crate) silent_hosts: Arc<BTreeMap<(Guid, PortNum), Guid>>,
     /// The lane that is management's alone, if one is.
     pub(crate) management: Option<u8>,
+    /// What routing has learned from traffic.
+    pub(crate) learned: Learned,
     /// Its virtualised adapters.
     pub(crate) adapters: Adapters,
     /// The routing in force.
@@ -214,6 +217,18 @@ impl Subnet {
     pub(crate) fn end_guid(&self, at: PortAt) -> Guid {
         let Some(node) = self.node(at.node) else { return Guid(0) };
         if node.is_switch() { node.info.port_guid } else { node.port(at.port).map_or(Guid(0), |p| p.guid) }
+    }
+
+    /// The GUID of the slot that a virtual function's port is in, whatever the GUID of the port: that of the vSwitch, and its port there.
+    /// It is the GUID of the function that was there first, which is derived in the same way.
+    pub(crate) fn place_guid(&self, at: PortAt) -> Option<Guid> {
+        /// A vSwitch's ports to the fabric and to the physical function are before those to virtual functions, of which the first
+        /// has a GUID one step above the vSwitch's.
+        const BEFORE_FUNCTIONS: u64 = 2;
+        let slot = self.port(at)?.peer?;
+        let vswitch = self.node(slot.node).filter(|node| node.is_switch())?.guid();
+        let steps = u64::from(slot.port.0).checked_sub(BEFORE_FUNCTIONS)?;
+        Some(Guid(vswitch.0.wrapping_add(steps << 32)))
     }
 
     /// Whether the end port that a port belongs to takes no Set of this manager's.

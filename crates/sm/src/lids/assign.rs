@@ -8,6 +8,7 @@ use weft_wire::{Guid, Lid};
 /// A port that needs LIDs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Claim {
+    /// Of the port, or of its place: that under which LIDs are on file.
     pub(crate) guid: Guid,
     /// What it has now; 0 is none.
     pub(crate) present: Lid,

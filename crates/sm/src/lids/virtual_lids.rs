@@ -82,7 +82,8 @@ impl Adapters {
     ) -> Room {
         let Ledger { known, quarantine, away, arrival } = ledger;
         let mut away = std::mem::take(away);
-        let arrival = arrival.as_deref().filter(|arrival| arrival.is_open(now));
+        // LIDs that stay are no machine's, so the VM manager's word does not matter.
+        let arrival = arrival.as_deref().filter(|arrival| arrival.is_open(now) && !options.lids_stay());
         let mut led = self.led(held);
         if arrival.is_some() && !self.vswitches.is_empty() {
             led.extend(self.routed(held));

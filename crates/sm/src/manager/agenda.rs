@@ -24,6 +24,8 @@ pub(super) struct Agenda {
     prove: Option<Time>,
     /// When to go on with a rebalance.
     rebalance: Option<Time>,
+    /// When to weigh what hosts receive.
+    learn: Option<Time>,
     /// When to look whether those who have moved are there.
     plug: Option<Time>,
     /// When to write rows of moves that are late.
@@ -40,6 +42,7 @@ pub(super) enum Due {
     Plug,
     LateRows,
     Rebalance,
+    Learn,
     Partitions,
 }
 
@@ -90,6 +93,11 @@ impl Agenda {
     /// The next step of a rebalance.
     pub(super) fn rebalance(&mut self, at: Time) {
         self.rebalance = Some(at);
+    }
+
+    /// A report of what hosts receive.
+    pub(super) fn learn(&mut self, at: Time) {
+        self.learn = Some(at);
     }
 
     /// A look at the places of those who have moved.
@@ -154,12 +162,15 @@ impl Agenda {
         if self.rebalance.take_if(|at| *at <= now).is_some() {
             return Some(Due::Rebalance);
         }
+        if self.learn.take_if(|at| *at <= now).is_some() {
+            return Some(Due::Learn);
+        }
         self.light.take_if(|(at, _)| *at <= now).map(|(_, reason)| Due::Light(reason))
     }
 
-    /// A heavy sweep begins: what it does for is taken off.
+    /// A heavy sweep begins: what it does for is taken off. What hosts receive is weighed when it has ended.
     pub(super) fn sweep_begins(&mut self) {
-        *self = Self { owed: std::mem::take(&mut self.owed), ..Self::default() };
+        *self = Self { owed: std::mem::take(&mut self.owed), learn: self.learn, ..Self::default() };
     }
 
     /// What comes first, in the order of [`Agenda::due`].
@@ -174,6 +185,7 @@ impl Agenda {
             Timer::new(self.prove, SmTimer::Proof),
             Timer::new(self.look.as_ref().map(|(at, ..)| *at), SmTimer::Look),
             Timer::new(self.rebalance, SmTimer::Rebalance),
+            Timer::new(self.learn, SmTimer::Learn),
             Timer::new(self.light.map(|(at, _)| at), SmTimer::LightSweep),
         ])
     }
@@ -209,7 +221,7 @@ mod tests {
     #[test]
     fn the_next_timer_matches_the_next_due_task() {
         type Plan = fn(&mut Agenda, Time);
-        let plans: [(Plan, SmTimer, Due); 9] = [
+        let plans: [(Plan, SmTimer, Due); 10] = [
             (|agenda, at| agenda.heavy(at, COMMAND), SmTimer::HeavySweep, Due::Heavy(COMMAND)),
             (|agenda, _| agenda.owe(COMMAND), SmTimer::HeavySweep, Due::Heavy(COMMAND)),
             (Agenda::plug, SmTimer::Plug, Due::Plug),
@@ -222,6 +234,7 @@ mod tests {
                 Due::Look(COMMAND, BTreeSet::from([3])),
             ),
             (Agenda::rebalance, SmTimer::Rebalance, Due::Rebalance),
+            (Agenda::learn, SmTimer::Learn, Due::Learn),
             (|agenda, at| agenda.light(at, COMMAND), SmTimer::LightSweep, Due::Light(COMMAND)),
         ];
         let at = Time::from_secs(1);

@@ -98,7 +98,10 @@ impl SubnetManager {
         let begins_with_one = plan.rounds.first().is_some_and(|round| round.after_drain);
         match self.desk.drained.filter(|until| begins_with_one && *until > now) {
             Some(until) => Turn::Later(until - now),
-            None => Turn::Now(self.waits(&plan).silence),
+            None => {
+                let waits = self.waits(&plan);
+                Turn::Now(waits.silence + waits.held)
+            }
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use weft_routing::KeptPaths;
 use weft_wire::{Guid, NodeType, VirtualLane};
 
 use super::SubnetManager;
@@ -26,6 +27,8 @@ pub(super) struct Known {
     management: Option<Option<VirtualLane>>,
     /// What tables were computed from.
     pub(super) history: History,
+    /// Those that engines keep for other partitions.
+    pub(super) paths: KeptPaths,
 }
 
 impl SubnetManager {

@@ -22,7 +22,9 @@ impl SubnetManager {
     /// For how long hosts are silent by a plan, and after how long the last of its late rows may be written.
     pub(super) fn waits(&self, plan: &Plan) -> Waits {
         let late = plan.rounds[plan.prompt()..].iter().map(|round| round.drain).max().unwrap_or(0);
-        Waits { silence: self.options.packets_gone(plan.silence()), late: self.options.packets_gone(late) }
+        let [silence, late, held] =
+            [plan.silence(), late, plan.pause()].map(|switches| self.options.packets_gone(switches));
+        Waits { silence, late, held }
     }
 
     /// When packets are gone that the next round waits for: its own plan's, and those of earlier ones.

@@ -10,7 +10,9 @@ use crate::election::{
     Action, Control, Election, Found, Handed, Outcome, Peer, Signal, State, answer_to, next,
 };
 use crate::sweep::Discover;
-use crate::{ElectionCounts, Event, Instructed, Instruction, ManagerStatus, Output, Reason, WindowState};
+use crate::{
+    ElectionCounts, Event, Instructed, Instruction, ManagerStatus, Options, Output, Reason, WindowState,
+};
 
 /// How soon a sweep shows where a command has led another manager.
 const LOOK_AT_COMMANDED: Time = Time::from_secs(1);
@@ -39,6 +41,11 @@ impl SubnetManager {
     /// What the election has taken.
     pub fn election_counts(&self) -> ElectionCounts {
         self.election.counts
+    }
+
+    /// The options, with the partitions as they are now.
+    pub fn options(&self) -> &Options {
+        &self.options
     }
 
     /// The cabling as the last sweep left it; `None` while a sweep works on it.
@@ -157,6 +164,7 @@ impl SubnetManager {
         // What it wrote last may still be on its way, and no one here knows of its subscriptions.
         self.requests.unconfirmed.note_everything(now);
         self.succession.reregistered.clear();
+        self.succession.relevelled.clear();
         self.agenda.heavy(now, Reason::Managers);
     }
 
@@ -166,6 +174,8 @@ impl SubnetManager {
         self.known.withdraw_routing();
         self.traps.clear();
         self.succession.reregistered.clear();
+        self.succession.relevelled.clear();
+        (self.learning, self.unreleased) = Default::default();
         self.sa.resign(now);
     }
 

@@ -6,11 +6,14 @@ mod functions;
 mod holds;
 mod known;
 mod late;
+mod learning;
+mod levels;
 mod mastership;
 mod moves;
 mod own_port;
 mod patience;
 mod phases;
+mod planned;
 mod rebalance;
 mod repair;
 mod succession;
@@ -29,21 +32,22 @@ use crate::election::{Election, Signal, State};
 use crate::knowledge::{PortAt, Routed, Subnet};
 use crate::moves::Desk;
 use crate::requests::Requests;
-use crate::sa::Administrator;
+use crate::sa::{Administrator, Releveled};
 use crate::sweep::Audit;
 use crate::{
     Activity, Event, GuidToLid, Input, Options, Output, Progress, Reason, SaCounts, SmTimer, SweepPhase,
 };
 use agenda::{Agenda, Due};
 use known::Known;
+use learning::Learning;
 use own_port::{Attachment, OwnPort};
 use patience::Patience;
+pub use planned::PlannedKeys;
 use rebalance::Rebalancing;
 use succession::Succession;
 use sweep::Sweep;
 use tally::Tally;
 use task::Task;
-pub use tenants::PlannedKeys;
 use tenants::Tenants;
 use traps::TrapLog;
 
@@ -85,6 +89,9 @@ pub struct SubnetManager {
     desk: Desk,
     /// Machines' rows that are to become fresh again.
     rebalancing: Rebalancing,
+    learning: Learning,
+    /// Ports to which queue pairs are held by moves that broke, until a sweep is over.
+    unreleased: Vec<Releveled>,
     tenants: Tenants,
     tally: Tally,
     outputs: VecDeque<Output>,
@@ -109,6 +116,8 @@ impl SubnetManager {
             sa: Administrator::new(&options),
             desk: Desk::default(),
             rebalancing: Rebalancing::default(),
+            learning: Learning::default(),
+            unreleased: Vec::new(),
             tenants: Tenants::default(),
             tally: Tally::default(),
             outputs: VecDeque::new(),
@@ -247,12 +256,12 @@ impl SubnetManager {
     /// A drained move goes on; a light sweep that has found nothing gives way to moves that wait.
     fn gives_way_to_moves(&mut self, now: Time) -> bool {
         match &self.task {
-            Task::Drain(_, until) if *until <= now => {}
+            Task::Drain(carry, until) if *until <= now || self.is_held(carry) => {}
             Task::Light(check) if self.may_move(now) && check.can_wait() => {}
             _ => return false,
         }
         match std::mem::replace(&mut self.task, Task::Idle) {
-            Task::Drain(carry, _) => self.task = self.drained(carry),
+            Task::Drain(carry, _) => self.task = self.drained(now, carry),
             Task::Light(check) => self.postpone_light(now, *check),
             other => self.task = other,
         }
@@ -296,6 +305,7 @@ impl SubnetManager {
                 self.rebalance(now);
             }
             Due::Rebalance => self.rebalance(now),
+            Due::Learn => self.learn(now),
             Due::Partitions => self.start_partitions(now),
             Due::Plug => self.start_plug(now),
             Due::LateRows => self.start_late_rows(now),
@@ -307,6 +317,7 @@ impl SubnetManager {
         if mad.class() == MgmtClass::SubnAdm {
             self.sa.receive(now, received, self.requests.stats().sent as u32);
             self.take_move_requests(now);
+            self.take_report(now);
         } else if !mad.is_smp() && !answers_congestion(mad) {
             self.tally.ignored += 1;
         } else if mad.method().is_response() && Self::is_for_election(mad) {

@@ -5,9 +5,10 @@
 //!                                └── no acknowledgement ─▶ answer, heavy sweep          trap 128 ──▲
 //! ```
 
+mod plugged;
 mod shown;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use weft_machine::{Time, Timer};
 use weft_routing::moves::{Kept, LatePolicy, Method, Move, Plan, Planner, Proof, UpdateOrder};
@@ -16,12 +17,11 @@ use weft_topology::NodeIndex;
 use weft_wire::{Guid, Lid, SmKey, VmMove, VmMoveKind, VmMoveResult};
 
 use super::SubnetManager;
-use super::sweep::Sweep;
 use super::task::Task;
-use crate::knowledge::{FoundNode, PortAt, Subnet};
-use crate::moves::{Asked, Carry, Plug, Want, Wish, done, how_of, not_at};
-use crate::sweep::{Past, Program, ReadTables, route};
-use crate::{Event, Output, Reason, SmTimer, SweepKind};
+use crate::knowledge::{FoundNode, Subnet};
+use crate::moves::{Asked, Carry, Want, Wish, done, how_of, not_at};
+use crate::sweep::{Past, route};
+use crate::{Event, Output, Reason, SmTimer};
 
 /// A plan with its proof.
 pub(super) type Proven = (Plan, Proof);
@@ -30,7 +30,7 @@ pub(super) type Proven = (Plan, Proof);
 pub(super) type How = (Method, UpdateOrder, LatePolicy);
 
 /// Requests that are carried out together.
-type Batch = Vec<(Asked, Wish)>;
+pub(super) type Batch = Vec<(Asked, Wish)>;
 
 impl SubnetManager {
     /// Whether requests to move LIDs wait that can be seen to once nothing else is under way.
@@ -64,6 +64,10 @@ impl SubnetManager {
             let (guid, kind) = (guid.into(), wish.ask.kind.to_string());
             self.say(Event::MoveStarted { guid, lid, kind, rounds, smps });
         }
+        if carry.plan.held.is_some() {
+            self.task = self.begin_hold(now, carry);
+            return;
+        }
         let drained = self.desk.drained.filter(|until| carry.must_drain() && *until > now);
         let until = drained.or(self.desk.unknown(now).map(|rest| now + rest));
         self.task = match until {
@@ -73,7 +77,10 @@ impl SubnetManager {
     }
 
     /// Goes on with a move whose packets are gone.
-    pub(super) fn drained(&mut self, carry: Box<Carry>) -> Task {
+    pub(super) fn drained(&mut self, now: Time, carry: Box<Carry>) -> Task {
+        if carry.awaits_holds {
+            return self.hold_is_answered(now, carry);
+        }
         if carry.round() == 1 { self.first_round(carry) } else { Task::Move(carry) }
     }
 
@@ -243,7 +250,7 @@ impl SubnetManager {
         let before = subnet.recable(&cables);
         let moved = subnet.adapters.find_again(&subnet.fabric, &self.options);
         let adapters = std::mem::replace(&mut subnet.adapters, moved);
-        let routed = route(subnet, &self.options);
+        let routed = route(subnet, &self.options, None);
         subnet.adapters = adapters;
         subnet.recable(&before);
         routed.map(|computed| computed.routing.routes)
@@ -317,6 +324,7 @@ impl SubnetManager {
     /// A switch has not acknowledged, or something else ends the plan here: a heavy sweep finds out what there is.
     fn move_broke(&mut self, now: Time, carry: Carry, otherwise: &str) {
         let why = carry.broken().unwrap_or(otherwise).to_owned();
+        self.release_holds(now, &carry);
         self.known.history.note(|| Past::Broken);
         let in_doubt = carry.in_doubt();
         for guid in &in_doubt {
@@ -363,6 +371,7 @@ impl SubnetManager {
             self.move_broke(now, *carry, "the cabling may have changed while packets were under way");
         } else {
             // Nothing is out at all: it is planned again after the sweep.
+            self.release_holds(now, &carry);
             let Carry { subnet, batch, .. } = *carry;
             self.known.keep_subnet(subnet);
             self.desk.put_back(batch.into_iter().map(|(asked, _)| asked).collect());
@@ -376,6 +385,7 @@ impl SubnetManager {
     /// All is written and acknowledged.
     fn moved(&mut self, now: Time, carry: Carry) {
         let Carry { mut subnet, batch, plan, proof, .. } = carry;
+        let followed = self.relevel(now, &mut subnet, &batch, &plan);
         let mut touched: BTreeSet<u32> = plan.prompt_writes().map(|write| write.switch.0).collect();
         for (asked, wish) in &batch {
             let before = subnet.recable(&wish.cables);
@@ -404,7 +414,8 @@ impl SubnetManager {
         }
         self.known.history.note(|| Past::Carried(Box::new(subnet.fabric.clone())));
         self.desk.kept_mut().into_iter().for_each(|kept| kept.admit(&proof));
-        self.desk.ended(now, self.options.packets_gone(plan.drain), plan.order == UpdateOrder::Unordered);
+        let gone = self.options.packets_gone(plan.drain) + followed;
+        self.desk.ended(now, gone, plan.order == UpdateOrder::Unordered);
         self.sa.nodes_changed(&subnet, &self.known.memory, &touched);
         self.known.keep_subnet(subnet);
         self.plan_proof(now);
@@ -416,76 +427,5 @@ impl SubnetManager {
         } else {
             self.note_moved(now, batch.len(), &plan);
         }
-    }
-
-    /// Looks whether those who have moved are at their new places.
-    pub(super) fn start_plug(&mut self, now: Time) {
-        let Some(subnet) = self.known.take_subnet() else { return };
-        let (mut expected, mut unknown) = (BTreeMap::new(), Vec::new());
-        for (guid, away) in self.desk.away() {
-            let Some((switch, port)) = away.expected else { continue };
-            let Some(node) = subnet.by_guid.get(&switch) else { continue };
-            let place = PortAt { node: *node, port };
-            match subnet.guid_behind(place) == Some(guid) {
-                true => drop(expected.insert(place, guid)),
-                // The last sweep has not seen it, so that a sweep has to once it is there.
-                false => unknown.push(place),
-            }
-        }
-        if expected.is_empty() && unknown.is_empty() {
-            return self.known.keep_subnet(subnet);
-        }
-        self.requests.begin_sweep();
-        let away = self.desk.away().map(|(guid, _)| guid).collect();
-        self.turn_to(now, Task::Plug(Box::new(Plug::new(subnet, expected, &unknown, away))));
-    }
-
-    /// Places have been looked at. Ports of those who are there are configured.
-    pub(super) fn plugged(&mut self, now: Time, plug: Plug) {
-        let Plug { mut subnet, infos, there, odd, .. } = plug;
-        if let Some(guid) = odd {
-            self.known.keep_subnet(subnet);
-            return self.start_heavy(now, Reason::StateChange { guid });
-        }
-        for (place, end) in &there {
-            for at in [place, end] {
-                infos.get(at).into_iter().for_each(|info| subnet.note(*at, *info));
-            }
-            self.desk.release(subnet.end_guid(*end));
-            // It is another device than the one that had this GUID before.
-            let node = subnet.node(end.node).map_or(Guid(0), FoundNode::guid);
-            self.known.memory.remove(&node);
-        }
-        self.look_at_trapped(now, &subnet);
-        let Some((first, _)) = there.first_key_value() else { return self.known.keep_subnet(subnet) };
-        let reason = Reason::StateChange { guid: subnet.node(first.node).map_or(Guid(0), FoundNode::guid) };
-        let touched = there.keys().map(|place| place.node).collect();
-        self.configure_ports(now, subnet, touched, reason);
-    }
-
-    /// Writes what ports lack that have come up, as a repair does.
-    fn configure_ports(&mut self, now: Time, subnet: Subnet, touched: BTreeSet<u32>, reason: Reason) {
-        self.tally.sweeps += 1;
-        self.sweep = Sweep::repair(now, self.requests.stats().retries, touched);
-        self.say(Event::SweepStarted { kind: SweepKind::Repair, reason });
-        let memory = std::mem::take(&mut self.known.memory);
-        let ReadTables { subnet, held, .. } = ReadTables::new(subnet, memory, &self.options);
-        let program = Program::new(now, subnet, held, self.tenants.layouts(), &self.options);
-        let total = program.total() as u64;
-        self.turn_to(now, Task::Program(Box::new(program)));
-        self.tally.progress.total = total;
-    }
-
-    /// A heavy sweep has found what there is: who is where it belongs is waited for no more.
-    pub(super) fn note_arrivals(&mut self, now: Time, subnet: &Subnet) {
-        let is_there = |guid: Guid, (switch, port): (Guid, weft_wire::PortNum)| {
-            let place = subnet.by_guid.get(&switch).map(|node| PortAt { node: *node, port });
-            place.and_then(|place| subnet.guid_behind(place)) == Some(guid)
-        };
-        let there =
-            self.desk.away().filter(|(guid, away)| away.expected.is_some_and(|at| is_there(*guid, at)));
-        let there: Vec<Guid> = there.map(|(guid, _)| guid).collect();
-        there.into_iter().for_each(|guid| self.desk.release(guid));
-        self.look_at_trapped(now, subnet);
     }
 }

@@ -10,7 +10,7 @@ use super::task::Task;
 use super::{LIGHT_LATER, SubnetManager};
 use crate::knowledge::{Adapters, FoundNode, Held, PortAt, Subnet, is_up, remember};
 use crate::moves::Late;
-use crate::sa::{AskedTables, Myself};
+use crate::sa::{AskedTables, Myself, Published};
 use crate::sweep::{
     Activate, Check, Discover, Past, Program, ReadTables, Regulate, Settings, Standing, route,
 };
@@ -131,12 +131,12 @@ impl SubnetManager {
     }
 
     /// Tells subnet administration how the subnet is now.
-    fn publish(&mut self, now: Time, subnet: &Subnet) {
+    fn publish(&mut self, now: Time, subnet: &Subnet, is_routed: bool) {
         let (guid, lid) = (self.own_port.guid(), self.own_port.sm_lid);
         self.sa.managers = self.election.peers.clone();
         let away = self.desk.away().map(|(guid, _)| guid).collect();
         let myself = Myself { guid, lid, act_count: 0 };
-        self.sa.subnet_changed(now, subnet, &self.known.memory, myself, away);
+        self.sa.subnet_changed(now, subnet, &self.known.memory, Published { myself, away, is_routed });
     }
 
     fn discovered(&mut self, now: Time, mut discover: Discover) {
@@ -187,6 +187,7 @@ impl SubnetManager {
         let lane = self.known.keep_a_lane(&mut subnet, &self.options);
         self.say_all(lane);
         subnet.is_contested = self.election.has_met;
+        subnet.learned = self.learning.learned.clone();
         let left_out = self.tenants.give_keys(&mut subnet);
         self.say_all(left_out);
         self.succession.demand_registration(&mut subnet);
@@ -223,10 +224,11 @@ impl SubnetManager {
 
     /// Computes tables, and says by which engine. Where none serves the subnet, all stays as it is.
     fn route(&mut self, subnet: &mut Subnet, held: &[Held]) {
-        let afresh = self.sweep.afresh;
+        let afresh = self.sweep.afresh || self.learning.is_new;
         subnet.routed.withdraw();
-        match route(subnet, &self.options) {
+        match route(subnet, &self.options, Some(&mut self.known.paths)) {
             Ok(mut computed) => {
+                self.learning.is_new = false;
                 let away: Vec<_> = self.desk.away().map(|(_, away)| away.lid).collect();
                 let standing = (!afresh).then(|| Standing::new(subnet, held, &computed));
                 let is_dynamic = self.options.is_dynamic();
@@ -328,7 +330,8 @@ impl SubnetManager {
         summary.complete &= settled;
         self.known.is_up = true;
         self.tally.progress.ports_silent = summary.ports_silent;
-        self.publish(now, &subnet);
+        self.publish(now, &subnet, !self.sweep.is_of_keys);
+        self.release_late(now);
         // In a repair those who have moved are known at their new places, and need not be there yet.
         match self.sweep.discovers {
             true => self.note_arrivals(now, &subnet),
@@ -380,7 +383,7 @@ impl SubnetManager {
         }
         self.tally.progress.ports_silent = silent;
         if self.known.is_up {
-            self.publish(now, &check.subnet);
+            self.publish(now, &check.subnet, false);
         }
         self.known.keep_subnet(check.subnet);
         match found {

@@ -142,8 +142,8 @@ impl SubnetManager {
         let is_sound = proven.verify().is_ok();
         let routes = proven.routing().routes.clone();
         let standing = Standing { routes, is_whole: true };
-        let is_fine =
-            is_sound && route(subnet, &self.options).is_ok_and(|mut fresh| fresh.keep(subnet, standing));
+        let mut fresh = || route(subnet, &self.options, Some(&mut self.known.paths));
+        let is_fine = is_sound && fresh().is_ok_and(|mut fresh| fresh.keep(subnet, standing));
         if is_fine {
             self.known.history.note(|| Past::Verified);
         } else {

@@ -27,6 +27,8 @@ pub(super) struct Succession {
     pub(super) inherits: bool,
     /// Ports whose hosts know that they are to subscribe with this manager.
     pub(super) reregistered: BTreeSet<Guid>,
+    /// Ports that are suspended while levels of theirs become others: they ask for their paths when they are asked to register.
+    pub(super) relevelled: BTreeSet<Guid>,
 }
 
 impl Succession {
@@ -40,6 +42,7 @@ impl Succession {
             arrival: None,
             inherits: false,
             reregistered: BTreeSet::new(),
+            relevelled: BTreeSet::new(),
         }
     }
 

@@ -37,6 +37,13 @@ impl Tally {
         (counts.lids, counts.smps) = (counts.lids + 1, counts.smps + u64::from(smps));
     }
 
+    /// Tables by a report of what hosts receive were weighed.
+    pub(super) fn weighed(&mut self, is_taken: bool, before: u32, after: Option<u32>) {
+        let counts = &mut self.progress.learning;
+        *(if is_taken { &mut counts.taken } else { &mut counts.kept }) += 1;
+        counts.busiest = after.filter(|_| is_taken).unwrap_or(before);
+    }
+
     /// A rebalance was completed.
     pub(super) fn rebalanced(&mut self, balance: Option<u32>) {
         let counts = &mut self.progress.vm_lids.rebalances;

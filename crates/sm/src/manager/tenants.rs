@@ -17,11 +17,12 @@ use weft_routing::Partitions;
 use weft_wire::{Guid, PKey, PortNum};
 
 use super::SubnetManager;
+use super::planned::reads_partitions;
 use super::repair::in_order;
 use super::sweep::Sweep;
 use super::task::Task;
-use crate::knowledge::{FoundNode, Held, Keys, Layouts, PortAt, Subnet, is_in_service, own_lid};
-use crate::sweep::{Program, ReadTables, enforce_otherwise, host_behind, is_end_at, key_changes, left_over};
+use crate::knowledge::{Held, Keys, Layouts, PortAt, Subnet, is_in_service, own_lid};
+use crate::sweep::{Program, ReadTables, enforce_otherwise, host_behind, is_end_at, left_over};
 use crate::sweep::{key_ports, room, table};
 use crate::{Event, Options, Reason, SweepKind};
 
@@ -57,17 +58,6 @@ enum Stage {
     Route,
     /// Newcomers are let in.
     Admit,
-}
-
-/// A block of a P_Key table that a change would write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PlannedKeys {
-    /// The node.
-    pub node: Guid,
-    /// Its port.
-    pub port: PortNum,
-    /// The block of 32 keys.
-    pub block: u16,
 }
 
 impl Tenants {
@@ -188,8 +178,7 @@ impl SubnetManager {
         let after = self.options.routing.engine.partitions.as_ref();
         let Some(own) = self.own_port.at else { return self.partitions_taken() };
         let wanted = after.map(|after| Arc::new(Keys::new(after, own.guid)));
-        let reads = self.options.routing.chain.engines().any(|engine| engine.options.contains(&"partitions"));
-        let is_rerouted = reads && before.as_ref() != after;
+        let is_rerouted = reads_partitions(&self.options) && before.as_ref() != after;
         let is_same = wanted == self.tenants.wanted && !is_rerouted;
         if is_same {
             // A change that is under way says so when it is done.
@@ -295,24 +284,5 @@ impl SubnetManager {
             }
             _ => {}
         }
-    }
-
-    /// The blocks that other partitions would have this manager write first; `None` while it is busy or not in charge.
-    pub fn plan_partitions(&mut self, partitions: &Partitions) -> Option<Vec<PlannedKeys>> {
-        let own = self.own_port.at.filter(|_| self.task.is_idle() && self.election.state.is_in_charge())?;
-        let mut subnet = self.known.take_subnet()?;
-        let before = subnet.keys.replace(Arc::new(Keys::new(partitions, own.guid)));
-        let mut planned = Vec::new();
-        for at in key_ports(&subnet) {
-            let Some(node) = subnet.node(at.node).map(FoundNode::guid) else { continue };
-            let held = self.known.memory.get(&node).and_then(|held| held.port(at.port));
-            let Some(held) = held else { continue };
-            let changes = key_changes(self.now, &subnet, at, held, &self.tenants.layouts, &self.options);
-            let blocks = changes.first.into_iter().chain(changes.last);
-            planned.extend(blocks.map(|(block, _)| PlannedKeys { node, port: at.port, block }));
-        }
-        subnet.keys = before;
-        self.known.keep_subnet(subnet);
-        Some(planned)
     }
 }

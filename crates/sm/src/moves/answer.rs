@@ -1,7 +1,7 @@
 //! Requests, plans and answers in each other's terms.
 
 use weft_machine::Time;
-use weft_routing::moves::{LatePolicy, Method, Plan, Proof, UpdateOrder, Write};
+use weft_routing::moves::{Counterexample, LatePolicy, Method, Plan, Proof, UpdateOrder, Write};
 use weft_topology::NodeIndex;
 use weft_wire::{Guid, VmMove, VmMoveResult, VmMoveWrite};
 
@@ -43,6 +43,8 @@ pub(crate) struct Waits {
     pub(crate) silence: Time,
     /// After how long late rows are written.
     pub(crate) late: Time,
+    /// How long queue pairs are held before the first write, once all who hold some have confirmed it.
+    pub(crate) held: Time,
 }
 
 /// A request that came to a plan. Of several that it carries out together, its counts are for all.
@@ -53,6 +55,7 @@ pub(crate) fn planned(
     waits: Waits,
     result: VmMoveResult,
 ) -> VmMove {
+    let fell = || plan.fallbacks.last().map_or_else(String::new, |fallback| fallback.reason.to_string());
     let short = |number: usize| u16::try_from(number).unwrap_or(u16::MAX);
     VmMove {
         result,
@@ -70,13 +73,14 @@ pub(crate) fn planned(
         late: short(plan.late_switches().len()),
         silent_us: micros(waits.silence),
         late_us: micros(waits.late),
+        held_us: micros(waits.held),
         late_physical_smps: short(plan.late_smps.physical as usize),
         late_vswitch_smps: short(plan.late_smps.vswitches as usize),
         silent: short(plan.silent.len()),
         detours: short(plan.detours.len()),
         ..*ask
     }
-    .with_reason(&plan.fallbacks.last().map_or_else(String::new, |fallback| fallback.reason.to_string()))
+    .with_reason(&plan.held.as_ref().and_then(Counterexample::circle).unwrap_or_else(fell))
 }
 
 /// A plan that was carried out in this time.

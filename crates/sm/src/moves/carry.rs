@@ -25,6 +25,8 @@ pub(crate) struct Carry {
     pub(crate) batch: Vec<(Asked, Wish)>,
     pub(crate) plan: Plan,
     pub(crate) proof: Proof,
+    /// Whether hosts have yet to confirm that they hold queue pairs.
+    pub(crate) awaits_holds: bool,
     smp_routing: SmpRouting,
     /// The round that is on, from 0.
     round: usize,
@@ -51,6 +53,7 @@ impl Carry {
             batch,
             plan,
             proof,
+            awaits_holds: false,
             smp_routing: options.smps.smp_routing,
             round: 0,
             next: 0,
@@ -91,6 +94,11 @@ impl Carry {
     /// How many switches hold such a packet one after the other at most.
     pub(crate) fn drain(&self) -> u32 {
         self.plan.rounds.get(self.round).map_or(0, |round| round.drain)
+    }
+
+    /// Whether any row of it has been sent.
+    pub(crate) fn has_sent(&self) -> bool {
+        self.round > 0 || self.next > 0
     }
 
     /// Whether anything may have been written. Late rows are those of a move that was.

@@ -191,7 +191,7 @@ impl Places<'_> {
             return Ok(());
         }
         let place = self.subnet.place_name(to);
-        Err(format!("GUID {guid} has {keys} P_Keys; {place} has room for {room}"))
+        Err(format!("{guid} has {keys} P_Keys; {place} has room for {room}"))
     }
 
     fn lid_of(one: Identity) -> Result<Lid, String> {

@@ -7,7 +7,7 @@ use weft_mgmt::Window;
 use weft_routing::{Chain, EngineOptions};
 use weft_wire::{GidPrefix, Guid, Lid, MKey, Mtu, ServiceLevel, SmKey, VlCap};
 
-use super::kinds::{CongestionOptions, LidScheme, PartEnforce, SmpRouting, SwitchLids, VlWeight};
+use super::kinds::{CongestionOptions, LidScheme, PartEnforce, Signalling, SmpRouting, SwitchLids, VlWeight};
 
 /// Declares groups of options with their defaults, [`Options`] that has them, and [`Flat`], the form in files.
 macro_rules! options {
@@ -106,6 +106,10 @@ options! {
         /// Options of the engines. They get no more lanes than every link has.
         #[serde(rename = "routing")]
         engine: EngineOptions = EngineOptions::default(),
+        /// Whether weights of hosts are learned from what a performance manager says that they receive.
+        learn_weights: bool = false,
+        /// Whether hosts are routed in the order of what they receive, the most first.
+        learn_order: bool = false,
         /// HCA ports get 2 to this power LIDs.
         lmc: u8 = 0,
         /// Where switches look at the P_Keys of packets of their hosts, where `routing.partitions` says who has which.
@@ -163,9 +167,11 @@ options! {
         sm_sl: ServiceLevel = ServiceLevel(0),
         /// PortInfo's SubnetTimeOut: 4.096 µs times 2 to this power.
         subnet_timeout: u8 = 0x12,
-        /// Whether subscribers to trap 69 are notified when another routing has changed levels or
-        /// LIDs of hosts: path by path where few have, else that all are to be asked for again.
-        repath_on_reroute: bool = false,
+        /// How subscribers to trap 69 hear of paths that another routing has changed.
+        signalling: Signalling = Signalling::Hybrid,
+        /// Whether subscribers to trap 69 hear that the GUID of a virtual function has come back with another LID (paper 004,
+        /// algorithm 1, lines 2603–2620).
+        signal_moves: bool = false,
         /// Whether only those who show the SM_Key may have subscribers notified of other paths;
         /// otherwise every port of the subnet may.
         repath_needs_key: bool = false,
@@ -212,6 +218,9 @@ options! {
         /// How long the LID of a virtual function that is gone is given to no other with [`LidScheme::Dynamic`], in
         /// milliseconds; the default is longer than queue pairs of its peers try again: 8 times 4 s.
         lid_quarantine_ms: u64 = 40_000,
+        /// Whether the LIDs of [`LidScheme::Dynamic`] stay with functions: a port GUID that comes to another function gets that
+        /// one's LID (paper 004, static assignment, lines 2568–2589). Moves of LIDs are then no request that the manager knows.
+        vm_lids_stay: bool = false,
         /// The weights of virtual machines by the GUID of the function's port or node, for engines that read `vm_weights`, as
         /// [`EngineOptions::vm_weights`] has them by LID.
         vm_weights: BTreeMap<Guid, u32> = BTreeMap::new(),

@@ -51,6 +51,23 @@ pub enum PartEnforce {
     Off,
 }
 
+weft_wire::named! {
+    /// How hosts hear that a routing has changed paths (paper 004, lines 985–1070).
+    #[derive(Default)]
+    pub enum Signalling {
+        /// They do not.
+        Off = "off",
+        /// After every routing all subscribers to trap 69 are notified, and ask for all of their paths again.
+        Wildcard = "wildcard",
+        /// Source and destination of each pair whose service level is another are notified of it (algorithm 1).
+        Repath = "repath",
+        /// All subscribers are notified once, as with a wildcard, but only if some pair has another service level (algorithms 2 and 3).
+        /// The default: it costs nothing while paths stay, and the fewest datagrams where many change.
+        #[default]
+        Hybrid = "hybrid",
+    }
+}
+
 /// One entry of an arbitration table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VlWeight {

@@ -11,7 +11,7 @@ pub use groups::{
     CongestionControl, ElectionOptions, KeyOptions, LaneOptions, Options, RoutingOptions, SaOptions,
     SmpOptions, SweepOptions, VmLidOptions,
 };
-pub use kinds::{CongestionOptions, LidScheme, PartEnforce, SmpRouting, SwitchLids, VlWeight};
+pub use kinds::{CongestionOptions, LidScheme, PartEnforce, Signalling, SmpRouting, SwitchLids, VlWeight};
 
 /// The service level that is kept for management where it has a lane of its own.
 pub(crate) const MANAGEMENT_LEVEL: ServiceLevel = ServiceLevel(15);
@@ -33,6 +33,13 @@ pub(crate) struct Arbitration {
 
 /// LifeTimeValue by OpenSM's default, for switches that are to have none.
 const LIFE_TIME_ASSUMED: u8 = 0x12;
+
+impl RoutingOptions {
+    /// Whether routing follows what hosts receive.
+    pub fn learns(&self) -> bool {
+        self.learn_weights || self.learn_order
+    }
+}
 
 impl Options {
     /// The same with lanes that are all alike: each sends as much as every other that has something to send, and none goes
@@ -79,9 +86,14 @@ impl Options {
         self.vm_lids.scheme == LidScheme::Dynamic
     }
 
+    /// Whether LIDs stay with virtual functions, whatever machine is there.
+    pub(crate) fn lids_stay(&self) -> bool {
+        self.is_dynamic() && self.vm_lids.vm_lids_stay
+    }
+
     /// How long LIDs of virtual functions that are gone rest; `None` where they rest until their port is back.
     pub(crate) fn quarantine(&self) -> Option<Time> {
-        self.is_dynamic().then(|| Time::from_millis(self.vm_lids.lid_quarantine_ms))
+        (self.is_dynamic() && !self.lids_stay()).then(|| Time::from_millis(self.vm_lids.lid_quarantine_ms))
     }
 
     /// How the transactions are paced.

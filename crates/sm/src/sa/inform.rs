@@ -67,6 +67,9 @@ pub(super) struct Subscriptions {
     /// Reports that wait, by the host that caused them.
     caused: BTreeMap<Guid, usize>,
     reports: Transactions<Sent>,
+    /// Subscribers whose answers somebody waits for, and those of them that have not answered in time.
+    awaited: BTreeSet<Guid>,
+    unanswered: BTreeSet<Guid>,
     /// Whether subscribers get Reports only about ports that they share a partition with.
     by_partition: bool,
 }
@@ -132,6 +135,8 @@ impl Subscriptions {
             in_flight: BTreeMap::new(),
             caused: BTreeMap::new(),
             reports: Transactions::new(limits),
+            awaited: BTreeSet::new(),
+            unanswered: BTreeSet::new(),
             by_partition: options.sa.sa_partitions,
         }
     }
@@ -234,8 +239,42 @@ impl Subscriptions {
         gone.iter().for_each(|waiting| self.left_queue(waiting.cause));
     }
 
+    /// Reports that wait for the window.
+    pub(super) fn queued(&self) -> usize {
+        self.queued
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.list.is_empty()
+    }
+
+    /// The ports that have subscribed to something.
+    pub(super) fn ports(&self) -> BTreeSet<Guid> {
+        self.list.keys().map(|(guid, _)| *guid).collect()
+    }
+
+    /// Waits until these have answered all Reports that are on their way there.
+    pub(super) fn await_answers(&mut self, ports: BTreeSet<Guid>) {
+        (self.awaited, self.unanswered) = (ports, BTreeSet::new());
+    }
+
+    /// These got no Report, as there was no room for it.
+    pub(super) fn give_up_on(&mut self, ports: BTreeSet<Guid>) {
+        self.unanswered.extend(ports);
+    }
+
+    /// Whether some have yet to answer.
+    pub(super) fn is_awaiting(&self) -> bool {
+        self.awaited.iter().any(|guid| {
+            let subscriber = self.subscribers.get(guid);
+            subscriber.is_some_and(|subscriber| subscriber.in_flight > 0 || !subscriber.queue.is_empty())
+        })
+    }
+
+    /// Those that have not answered in time; none is waited for any more.
+    pub(super) fn take_unanswered(&mut self) -> BTreeSet<Guid> {
+        self.awaited.clear();
+        std::mem::take(&mut self.unanswered)
     }
 
     /// Tells everybody who wants to know, or of these `only` the port that is named. Beyond the bound of the queue,
@@ -335,6 +374,9 @@ impl Subscriptions {
         while let Some(failed) = self.reports.poll_failed(now) {
             let (subscriber, id, host) = failed.key;
             self.landed(subscriber, host);
+            if self.awaited.contains(&subscriber) {
+                self.unanswered.insert(subscriber);
+            }
             let Some(key) = self.by_id.get(&id).copied() else { continue };
             let Some(known) = self.list.get_mut(&key) else { continue };
             known.unanswered += 1;

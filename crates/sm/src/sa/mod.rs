@@ -1,25 +1,24 @@
-//! Subnet administration: answers questions about the subnet, keeps services and subscriptions, and forwards traps
-//! (IBA chapter 15).
+//! Subnet administration (IBA chapter 15): answers questions, keeps services and subscriptions, and forwards traps.
 //!
 //! ```text
 //!  GMP ──▶ (method, attribute) ──▶ records of the last sweep ──▶ component mask ──▶ one MAD, or a table by RMPP
 //!                               └▶ services, subscriptions
 //! ```
 //!
-//! Answers show the subnet as the last sweep left it, in order of LIDs, then ports. Before the first sweep has
-//! ended every answer is "busy". A table that sweeps do not read is read when somebody asks for it first.
-//!
-//! **Invariant:** every request is answered once, with records or with a status, unless it is the repetition of one
-//! that is being answered. **Invariant:** services, subscriptions, transfers and waiting requests are bounded.
+//! Answers show the subnet as the last sweep left it, in order of LIDs, then ports; before it has ended they are "busy". A table that
+//! sweeps do not read is read when it is first asked for. **Invariant:** every request is answered once, with records or with a status,
+//! unless it repeats one that is being answered; services, subscriptions, transfers and waiting requests are bounded.
 
 mod changes;
 mod counts;
 mod ends;
 mod inform;
+mod levels;
 mod moves;
 mod own;
 mod path;
 mod query;
+mod received;
 mod records;
 mod repath;
 mod requesters;
@@ -31,7 +30,7 @@ mod transfers;
 mod view;
 mod wanted;
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use weft_machine::{Time, Timer};
 use weft_wire::{
@@ -46,12 +45,14 @@ use crate::{Event, Options, SmTimer};
 use inform::{Subscriptions, own_notice};
 use path::PathQuery;
 use query::{Found, Query};
+use received::Reports;
 use service::{Offer, Services};
 use tables::{Kind, Tables};
 use transfers::{Heard, Transfers};
 use view::{Rates, View};
 
 pub use counts::SaCounts;
+pub(crate) use levels::{Asked, Releveled};
 pub(crate) use tables::AskedTables;
 
 /// What is to be done with a request.
@@ -66,6 +67,16 @@ enum Verdict {
     Move(Box<VmMove>, Want),
     /// That it may not move LIDs, and why.
     NoMove(Box<VmMove>),
+}
+
+/// What a sweep says beside the subnet itself.
+#[derive(Debug)]
+pub(crate) struct Published {
+    pub(crate) myself: Myself,
+    /// GUIDs that are not there until they have moved.
+    pub(crate) away: BTreeSet<Guid>,
+    /// Whether the sweep has routed.
+    pub(crate) is_routed: bool,
 }
 
 /// This manager, as its own SMInfoRecord has it.
@@ -84,6 +95,12 @@ pub(crate) struct Administrator {
     view: Option<View>,
     /// What ports of hosts carry, as their peers last heard it.
     rates: Rates,
+    /// Pairs of LIDs whose level has changed and whose ends have not been notified yet; see [`changes`].
+    pairs: VecDeque<(Lid, Lid)>,
+    /// Whether the routing before the port was lost had a level for each pair.
+    had_levels: bool,
+    /// Virtual functions that have gone, with the LIDs that they had (paper 004, algorithm 1: the table of repath traps).
+    departed: BTreeMap<Guid, Lid>,
     myself: Myself,
     /// Other managers, in order of GUIDs.
     pub(crate) managers: Vec<Peer>,
@@ -91,6 +108,8 @@ pub(crate) struct Administrator {
     services: Services,
     subscriptions: Subscriptions,
     transfers: Transfers,
+    /// What hosts receive.
+    reports: Reports,
     /// Requests that wait for tables.
     waiting: VecDeque<(AddressedMad, Kind)>,
     /// Requests to move LIDs that the manager has not taken yet.
@@ -110,12 +129,16 @@ impl Administrator {
         Self {
             view: None,
             rates: Rates::default(),
+            pairs: VecDeque::new(),
+            had_levels: false,
+            departed: BTreeMap::new(),
             myself: Myself::default(),
             managers: Vec::new(),
             tables: Tables::default(),
             services: Services::default(),
             subscriptions: Subscriptions::new(options),
             transfers: Transfers::new(options.routing.lmc),
+            reports: Reports::default(),
             waiting: VecDeque::new(),
             moves: Vec::new(),
             moving: Vec::new(),
@@ -144,8 +167,7 @@ impl Administrator {
         now: Time,
         subnet: &Subnet,
         memory: &Memory,
-        myself: Myself,
-        away: BTreeSet<Guid>,
+        Published { myself, away, is_routed }: Published,
     ) {
         let view = View::new(subnet, memory, &self.options);
         let old = self.view.take().unwrap_or_default();
@@ -164,14 +186,13 @@ impl Administrator {
             for (number, guid) in gone.chain(come) {
                 self.subscriptions.report(&self.change(number, *guid, &view), None, None, &view);
             }
-            if self.options.sa.repath_on_reroute {
-                self.tell_changes(&old, &view);
-            }
+            self.signal(&old, &view, is_routed);
             for guid in rerated.into_iter().filter(|guid| before.contains(guid)) {
                 self.tell_rate(guid, &view);
             }
         }
-        self.view = Some(view);
+        self.signal_moves(&old, &view);
+        (self.had_levels, self.view) = (view.levels().is_some(), Some(view));
         self.flush(now);
     }
 
@@ -193,6 +214,8 @@ impl Administrator {
     /// The manager has lost its port. Services and subscriptions are kept.
     pub(crate) fn detach(&mut self, now: Time) {
         self.view = None;
+        self.reports.forget();
+        self.pairs.clear();
         self.waiting.clear();
         self.moves.clear();
         self.moving.clear();
@@ -228,7 +251,8 @@ impl Administrator {
         self.myself.act_count = act_count;
         self.services.expire(now);
         let heard = if !received.mad.method().is_response() {
-            let beside = self.beside(received.lid);
+            // Most requests are one MAD, of which nothing is looked up here.
+            let beside = if received.mad.rmpp().active { self.beside(received.lid) } else { Vec::new() };
             self.transfers.receive(now, received, &beside)
         } else if self.subscriptions.answered(now, received) {
             Heard::Known
@@ -328,8 +352,14 @@ impl Administrator {
                     plain(&notice.encode())
                 })
             }
+            (Method::Set | Method::Get, sa_attribute::RECEIVED_DATA) => {
+                let done = received::request(&mut self.reports, now, request, &query, view, &self.options);
+                done.map(|part| plain(&part.encode()))
+            }
             (Method::Set | Method::Get, sa_attribute::VM_MOVE)
-            | (Method::GetTable, sa_attribute::VM_MOVE_WRITE) => {
+            | (Method::GetTable, sa_attribute::VM_MOVE_WRITE)
+                if !self.options.lids_stay() =>
+            {
                 return match moves::admit(request, &query, view, &self.options) {
                     Ok(ask) => Verdict::Move(Box::new(ask), moves::want(mad.method())),
                     Err(answer) => Verdict::NoMove(answer),
@@ -428,8 +458,13 @@ impl Administrator {
 
     /// Puts everything that may be sent now into the outbox, which is drained after every input.
     fn flush(&mut self, now: Time) {
-        while let Some(report) = self.subscriptions.poll_transmit(now) {
-            self.outbox.push_back(report);
+        loop {
+            while let Some(report) = self.subscriptions.poll_transmit(now) {
+                self.outbox.push_back(report);
+            }
+            if !self.tell_next_pair() {
+                break;
+            }
         }
         while let Some(segment) = self.transfers.poll_transmit(now) {
             self.outbox.push_back(segment);

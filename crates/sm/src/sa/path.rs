@@ -78,7 +78,7 @@ impl<'a> PathQuery<'a> {
     /// All ways that are asked for, in order of source LIDs, then destination LIDs.
     pub(super) fn table(&self) -> Result<Found, u16> {
         // Reject what has no meaning before anything is looked for.
-        self.query.filter::<PathRecord>()?;
+        self.query.check::<PathRecord>()?;
         let from = self.side(component::SGID, self.wanted.sgid, component::SLID, self.wanted.slid)?;
         let to = self.side(component::DGID, self.wanted.dgid, component::DLID, self.wanted.dlid)?;
         let mut found = Found::new::<PathRecord>();

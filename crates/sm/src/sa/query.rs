@@ -71,11 +71,14 @@ impl<'a> Query<'a> {
         self.filter_of::<R>(&self.record(), self.mask)
     }
 
+    /// Whether the mask has components of the record alone.
+    pub(super) fn check<R: SaRecord>(&self) -> Result<(), u16> {
+        check_mask::<R>(self.mask)
+    }
+
     /// The same for another record and mask.
     pub(super) fn filter_of<R: SaRecord>(&self, record: &R, mask: u64) -> Result<Filter, u16> {
-        if mask.checked_shr(R::COMPONENTS.len() as u32).unwrap_or(0) != 0 {
-            return Err(sa_status::REQ_INVALID);
-        }
+        check_mask::<R>(mask)?;
         let mut want = Vec::with_capacity(R::LENGTH);
         record.append_to(&mut want);
         let mut filter = Filter { exact: vec![0; R::LENGTH], at_least: vec![0; R::LENGTH], want };
@@ -89,6 +92,11 @@ impl<'a> Query<'a> {
     pub(super) fn capabilities_at_least(&self) -> bool {
         self.mad.attribute_modifier() & CAPABILITIES_AT_LEAST != 0
     }
+}
+
+fn check_mask<R: SaRecord>(mask: u64) -> Result<(), u16> {
+    let beyond = mask.checked_shr(R::COMPONENTS.len() as u32).unwrap_or(0);
+    if beyond == 0 { Ok(()) } else { Err(sa_status::REQ_INVALID) }
 }
 
 /// Sets the bits of a row.

@@ -20,18 +20,14 @@
 //! | NO_RESOURCES | too many Reports are waiting; some have been dropped |
 
 use weft_wire::{
-    AddressedMad, Details, Guid, Lid, NodeType, Notice, RepathDetails, RepathKind, SaMad, ServiceLevel,
-    TrapNumber, sa_status, trap,
+    AddressedMad, Details, Guid, Lid, NodeType, Notice, RepathDetails, RepathKind, SaMad, TrapNumber,
+    sa_status, trap,
 };
 
-use super::ends::End;
 use super::inform::Subscriptions;
 use super::query::Query;
 use super::view::View;
 use crate::Event;
-
-/// With more changes than this, subscribers are notified to ask for all paths again.
-const CHANGES_MAX: usize = 16;
 
 /// A request that makes sense.
 #[derive(Clone, Copy, Debug)]
@@ -113,40 +109,6 @@ impl Wish {
         let notice = Notice::generic(NodeType::Hca, from, &Details::Repath(self.number, details));
         Notice { producer_type: self.producer_type, ..notice }
     }
-}
-
-/// What hosts have to know of a routing that differs from the one before: each pair of hosts that has another service
-/// level, for its source; with too many of them, or when a host has another LID, that all paths are to be asked for
-/// again, for all. `None` stands for all.
-pub(super) fn changes(before: &View, after: &View) -> Vec<(RepathDetails, Option<Guid>)> {
-    let wildcard = || vec![(RepathDetails::default(), None)];
-    // Those who were there before, as they were and as they are.
-    let both: Vec<(&End, &End)> =
-        after.hosts().filter_map(|end| Some((before.by_guid(end.guid)?, end))).collect();
-    if both.iter().any(|(before, after)| before.lid != after.lid) {
-        return wildcard();
-    }
-    let mut changes = Vec::new();
-    if before.levels() == after.levels() {
-        return changes;
-    }
-    // Where one lane does, records say 0 unless something else is asked for.
-    let level = |view: &View, from: &End, to: &End| view.level(from.lid, to.lid).unwrap_or(ServiceLevel(0));
-    for (_, from) in &both {
-        for (_, to) in both.iter().filter(|(_, to)| to.guid != from.guid) {
-            let service_level = level(after, from, to);
-            if level(before, from, to) == service_level {
-                continue;
-            }
-            let (kind, slid, dlid) = (RepathKind::PATH, from.lid, to.lid);
-            let details = RepathDetails { kind, service_level, slid, dlid, ..RepathDetails::default() };
-            changes.push((details, Some(from.guid)));
-            if changes.len() > CHANGES_MAX {
-                return wildcard();
-            }
-        }
-    }
-    changes
 }
 
 /// The details as a trap of the manager's own.

@@ -19,11 +19,17 @@ const WAITING_OF_ONE_MAX: usize = 8;
 
 impl Administrator {
     pub(crate) fn counts(&self) -> SaCounts {
-        let reports = self.subscriptions.stats();
+        let (reports, sent) = (self.subscriptions.stats(), self.transfers.sent());
         let (requester_services, services) = self.services.refused();
         SaCounts {
             reports: reports.sent,
+            reports_answered: reports.completed,
             reports_unanswered: reports.failed,
+            tables: sent.tables,
+            segments: sent.segments,
+            received_reports: self.reports.complete,
+            received_refused: self.reports.refused,
+            acks: sent.acks,
             limited: Limited {
                 reports: self.subscriptions.dropped,
                 subscriber_reports: self.subscriptions.dropped_of_one,

@@ -49,6 +49,17 @@ pub(super) struct Transfers {
     pub(super) of_one: u64,
     /// The same of requests in segments, before the port was lost last.
     segments_of_one: u64,
+    /// What was sent before the port was lost last.
+    before: Sent,
+}
+
+/// What has been sent, and what came back.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Sent {
+    /// Tables acknowledged to their end.
+    pub(super) tables: u64,
+    pub(super) segments: u64,
+    pub(super) acks: u64,
 }
 
 impl Transfers {
@@ -67,7 +78,13 @@ impl Transfers {
             bytes: REQUESTS_MAX * REQUEST_BYTES_MAX,
             ..InboxLimits::default()
         };
-        Self { endpoint: Endpoint::new(outbox, inbox), lmc, of_one: 0, segments_of_one: 0 }
+        Self {
+            endpoint: Endpoint::new(outbox, inbox),
+            lmc,
+            of_one: 0,
+            segments_of_one: 0,
+            before: Sent::default(),
+        }
     }
 
     /// Begins to send a table behind the headers of this answer to a host with these LIDs. False: too much is under way.
@@ -148,6 +165,16 @@ impl Transfers {
         self.endpoint.outbox.contains(&TransferId::of_answer(request))
     }
 
+    /// What has been sent.
+    pub(super) fn sent(&self) -> Sent {
+        let (stats, before) = (self.endpoint.outbox.stats(), self.before);
+        Sent {
+            tables: before.tables + stats.sent,
+            segments: before.segments + stats.segments,
+            acks: before.acks + stats.acks,
+        }
+    }
+
     /// Tables that did not arrive.
     pub(super) fn failed(&self) -> u64 {
         self.endpoint.outbox.stats().failed
@@ -175,8 +202,8 @@ impl Transfers {
     /// The port is gone. Says how many tables did not arrive in all this time.
     pub(super) fn abandon(&mut self) -> u64 {
         let failed = self.failed() + self.endpoint.outbox.len() as u64;
-        let (of_one, segments_of_one) = (self.of_one, self.segments_of_one());
-        *self = Self { of_one, segments_of_one, ..Self::new(self.lmc) };
+        let (of_one, segments_of_one, before) = (self.of_one, self.segments_of_one(), self.sent());
+        *self = Self { of_one, segments_of_one, before, ..Self::new(self.lmc) };
         failed
     }
 }

@@ -123,6 +123,11 @@ impl View {
         }
     }
 
+    /// Service levels are others now.
+    pub(super) fn relevel(&mut self, subnet: &Subnet) {
+        self.levels = subnet.routed.levels.as_ref().cloned();
+    }
+
     /// Whether an end port is a virtual function's.
     pub(super) fn is_guest(&self, end: &End) -> bool {
         self.requesters.is_guest(end.guid)

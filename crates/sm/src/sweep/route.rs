@@ -7,8 +7,8 @@ use std::sync::Arc;
 use weft_machine::Time;
 use weft_routing::files::{GuidToLid, LidRange};
 use weft_routing::{
-    BLOCK_ENTRIES, EngineOptions, ForwardingTable, KeptRows, LaneRow, Lids, PortLids, Refusal, Routes,
-    Routing, ServiceLevels, VirtualRows, WEIGHT_OF_A_HOST,
+    BLOCK_ENTRIES, EngineOptions, ForwardingTable, Input, KeptPaths, KeptRows, LaneRow, Lids, PortLids,
+    Refusal, Routes, Routing, ServiceLevels, VirtualRows, WEIGHT_OF_A_HOST,
 };
 use weft_topology::{Fabric, NodeIndex, PortRef};
 use weft_wire::{Guid, Lid, PortNum};
@@ -49,10 +49,10 @@ pub(crate) fn give_lids(
     }
     share_lids(subnet);
     let counts = Adapters::settle(subnet, room, options);
-    for ((claim, _), lids) in ends.iter().zip(given) {
-        let (port_guid, before) = (claim.guid, claim.present);
+    for ((claim, at), lids) in ends.iter().zip(given) {
+        let (port_guid, before) = (subnet.end_guid(*at), claim.present);
         match lids {
-            None if waiting.contains(&port_guid) => {}
+            None if waiting.contains(&claim.guid) => {}
             None if claim.is_vm => {
                 let VmLids { in_use, quarantined, .. } = counts;
                 events.push(Event::VmLidRefused { port_guid: port_guid.into(), in_use, quarantined });
@@ -92,7 +92,9 @@ fn claims(subnet: &Subnet, options: &Options) -> Vec<(Claim, PortAt)> {
             let is_function = subnet.adapters.is_function(at);
             let is_vm = options.is_dynamic() && is_function;
             let lmc = if at.port == PortNum::ZERO || is_vm { 0 } else { options.routing.lmc.min(7) };
-            let (guid, present) = (subnet.end_guid(at), own_lid(port).unwrap_or(Lid(0)));
+            let place = subnet.place_guid(at).filter(|_| is_function && options.lids_stay());
+            let guid = place.unwrap_or_else(|| subnet.end_guid(at));
+            let present = own_lid(port).unwrap_or(Lid(0));
             (Claim { guid, present, lmc, is_function, is_vm }, at)
         })
         .collect();
@@ -214,15 +216,20 @@ impl Computed {
 
 /// Computes the tables of all switches by the first engine that serves the subnet. An error says, in a sentence for
 /// each, why none does.
-pub(crate) fn route(subnet: &Subnet, options: &Options) -> Result<Computed, String> {
+pub(crate) fn route(
+    subnet: &Subnet,
+    options: &Options,
+    kept: Option<&mut KeptPaths>,
+) -> Result<Computed, String> {
     let lids = lids_of(subnet, |_| true)?;
     let lanes = subnet.management.unwrap_or_else(|| lanes(subnet, options));
     let mut given = options.given(lanes);
+    subnet.learned.put_into(&mut given);
     let routing = if options.is_dynamic() {
-        route_dynamic(subnet, &lids, &given, options)?
+        route_dynamic(subnet, &lids, &given, options, kept)?
     } else {
         given.vm_weights.extend(vm_weights(subnet, options));
-        options.route_as(&subnet.fabric, &lids, &given).map_err(|error| error.to_string())?
+        options.route_as(&subnet.fabric, &lids, &given, kept).map_err(|error| error.to_string())?
     };
     if subnet.management.is_some() && routing.levels.highest() == MANAGEMENT_LEVEL {
         let engine = &routing.report.engine;
@@ -242,11 +249,12 @@ fn route_dynamic(
     lids: &Lids,
     given: &EngineOptions,
     options: &Options,
+    kept: Option<&mut KeptPaths>,
 ) -> Result<Routing, String> {
     let adapters = &subnet.adapters;
     let physical = lids_of(subnet, |at| !adapters.is_function(at))?;
     let mut routing =
-        options.route_as(&subnet.fabric, &physical, given).map_err(|error| error.to_string())?;
+        options.route_as(&subnet.fabric, &physical, given, kept).map_err(|error| error.to_string())?;
     let rows = VirtualRows { fabric: &subnet.fabric, vswitches: &adapters.vswitches, lids, options: given };
     rows.copy(&mut routing, adapters.space);
     rows.prove(&routing).map_err(|error| format!("a path to a virtual function does not hold: {error}"))?;
@@ -364,11 +372,22 @@ impl Options {
     /// The routing of a fabric whose links all have `lanes` data lanes besides management's: by the
     /// first engine that serves it.
     pub fn route(&self, fabric: &Fabric, lids: &Lids, lanes: u8) -> Result<Routing, NoEngine> {
-        self.route_as(fabric, lids, &self.given(lanes))
+        self.route_as(fabric, lids, &self.given(lanes), None)
     }
 
-    fn route_as(&self, fabric: &Fabric, lids: &Lids, engines: &EngineOptions) -> Result<Routing, NoEngine> {
-        self.routing.chain.route(fabric, lids, engines).map_err(NoEngine)
+    fn route_as(
+        &self,
+        fabric: &Fabric,
+        lids: &Lids,
+        engines: &EngineOptions,
+        kept: Option<&mut KeptPaths>,
+    ) -> Result<Routing, NoEngine> {
+        let chain = &self.routing.chain;
+        let routing = match kept {
+            Some(kept) => chain.route_keeping(&Input { fabric, lids, options: engines }, kept),
+            None => chain.route(fabric, lids, engines),
+        };
+        routing.map_err(NoEngine)
     }
 }
 

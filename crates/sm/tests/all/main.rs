@@ -3,6 +3,7 @@
 mod bring_up;
 mod congestion;
 mod fake;
+mod learning;
 mod moves;
 mod odd_fabrics;
 mod sa;

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use weft_machine::Time;
-use weft_routing::{EngineOptions, Isolation, Member, Partition, Partitions};
+use weft_routing::{EngineOptions, Isolation, Member, Partition, Partitions, Strictness};
 use weft_sm::{Activity, Event, GuidToLid, Input, Options, PartEnforce, RoutingOptions};
 use weft_topology::generate::{GenerateOptions, xgft};
 use weft_topology::{Fabric, PortRef};
@@ -258,6 +258,37 @@ fn what_would_be_written_is_known_before() {
     assert_eq!(world.sent, sent);
     let (blocks, ..) = change(&mut world, wanted.clone());
     assert_eq!((blocks, world.sm.plan_partitions(&wanted)), (planned.len() as u64, Some(Vec::new())));
+}
+
+/// The blocks of forwarding tables that a manager says it would write are those that switches receive; and a policy that no routing
+/// keeps is known before, too.
+#[test]
+fn routes_that_would_change_are_known_before() {
+    let mut options = options(PartEnforce::Off, Some(partitions(&[(0x102, &[0, 2]), (0x203, &[1, 3])])));
+    options.routing.chain = "pftree-ext,no_fallback".parse().expect("an engine");
+    let mut world = world(options);
+    let wanted = partitions(&[(0x102, &[0, 3]), (0x203, &[1, 2])]);
+    let (sent, blocks) = (world.sent, world.fake.sets_of(AttributeId::LinearForwardingTable));
+    let planned = world.sm.plan_routes(&wanted).expect("it is idle");
+    assert_eq!((&*planned.engine, planned.refused.clone()), ("pftree-ext", None));
+    assert!(planned.rows > 0 && planned.blocks > 0, "{planned:?}");
+    assert_eq!(world.sent, sent, "nothing is written");
+    change(&mut world, wanted.clone());
+    let written = world.fake.sets_of(AttributeId::LinearForwardingTable) - blocks;
+    assert_eq!(written, u64::from(planned.blocks), "{planned:?}");
+    let again = world.sm.plan_routes(&wanted).expect("it is idle");
+    assert_eq!((again.rows, again.blocks, again.switches), (0, 0, 0));
+    // Host 0 is in both: their links cannot be apart.
+    let mut strict = partitions(&[(0x102, &[0, 3]), (0x203, &[0, 2])]);
+    strict.list[0].isolation = Isolation::Phy;
+    let unmet = world.sm.plan_routes(&strict).expect("it is idle");
+    assert!(unmet.refused.is_none() && !unmet.unsatisfied.is_empty(), "{unmet:?}");
+    strict.strictness = Strictness::Strict;
+    let refused = world.sm.plan_routes(&strict).expect("it is idle").refused;
+    assert!(refused.is_some_and(|why| why.contains("pftree-ext")), "an engine that refuses is named");
+    // Engines that read no partitions change nothing.
+    let mut plain = self::world(self::options(PartEnforce::Off, Some(wanted.clone())));
+    assert_eq!(plain.sm.plan_routes(&strict), None);
 }
 
 #[test]

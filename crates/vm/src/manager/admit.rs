@@ -125,7 +125,7 @@ impl VmManager {
     fn is_free(&self, slot: &Slot) -> bool {
         let Some(view) = self.hosts.view(slot) else { return false };
         let has_identity = match (self.options.scheme, &view.content) {
-            (Scheme::Dynamic, Content::Bare) => true,
+            (Scheme::Dynamic | Scheme::Function, Content::Bare) => true,
             (Scheme::Prepopulated, Content::Spare(port)) => {
                 self.book.spare(slot).is_none_or(|known| known.is_same_port(port))
                     && self.book.user_of(port, Some(slot)).is_none()
@@ -194,6 +194,20 @@ impl VmManager {
         Some(PortIdentity { lid, ..port })
     }
 
+    /// The identity of a slot's configuration, whose LID its port gets.
+    fn own_of(&self, slot: &Slot) -> Option<PortIdentity> {
+        let own = self.hosts.view(slot)?.configured;
+        Some(PortIdentity { lid: Lid(0), ..own }).filter(|own| own.port_guid != Guid(0))
+    }
+
+    /// The identity that a free slot has, or that a machine gets there.
+    fn identity_at(&self, slot: &Slot) -> Option<PortIdentity> {
+        match self.options.scheme {
+            Scheme::Function => self.own_of(slot),
+            Scheme::Prepopulated | Scheme::Dynamic => self.resident_of(slot),
+        }
+    }
+
     fn place(&self, slot: Slot) -> Result<Place, VmError> {
         let incarnation = self.hosts.incarnation(&slot.host);
         let incarnation = incarnation.ok_or_else(|| VmError::HostAway(slot.host.clone()))?;
@@ -241,6 +255,7 @@ impl VmManager {
         let Some(partitions) = &self.options.partitions else { return Ok(()) };
         let guid = match self.options.scheme {
             Scheme::Prepopulated => self.resident_of(slot).map(|port| port.port_guid),
+            Scheme::Function => self.own_of(slot).map(|port| port.port_guid),
             // No one can have named a GUID that the manager chooses.
             Scheme::Dynamic => Some(create.guid.unwrap_or_else(|| self.choose_guid())),
         };
@@ -263,10 +278,13 @@ impl VmManager {
         if guid == Guid(0) {
             return Err(VmError::GuidZero);
         }
-        match self.user_of(guid) {
-            Some(by) => Err(VmError::GuidTaken { guid, by }),
-            None if self.options.scheme == Scheme::Prepopulated => Err(VmError::GuidOfSlot),
-            None => Ok(()),
+        if let Some(by) = self.user_of(guid) {
+            return Err(VmError::GuidTaken { guid, by });
+        }
+        match self.options.scheme {
+            Scheme::Prepopulated => Err(VmError::GuidOfSlot),
+            Scheme::Function => Err(VmError::GuidOfFunction),
+            Scheme::Dynamic => Ok(()),
         }
     }
 
@@ -322,6 +340,7 @@ impl VmManager {
     ) -> Result<(), VmError> {
         let port = match self.options.scheme {
             Scheme::Prepopulated => self.resident_of(&slot),
+            Scheme::Function => self.own_of(&slot),
             Scheme::Dynamic => {
                 let guid = create.guid.unwrap_or_else(|| self.choose_guid());
                 Some(PortIdentity { node_guid: guid, port_guid: guid, lid: weft_wire::Lid(0) })
@@ -395,7 +414,7 @@ impl VmManager {
         let Migrate { vm, host, cold, detach, hypervisor, route } = migrate;
         let slot = self.way(vm, host, ahead)?;
         let Some(slot) = slot.filter(|_| !self.is_full()) else { return Ok(Turn::Wait) };
-        let displaced = self.resident_of(&slot);
+        let displaced = self.identity_at(&slot);
         let to = self.place(slot)?;
         let epoch = self.next_epoch();
         let disk = self.record(Record::Reserve { name: vm.clone(), to, displaced, cold: *cold, epoch });
@@ -415,6 +434,11 @@ impl VmManager {
         route: Route,
     ) -> Result<Turn, VmError> {
         let Some(slot) = self.way(vm, host, &Ahead::default())? else { return Ok(Turn::Wait) };
+        if self.options.scheme == Scheme::Function {
+            return Err(VmError::NoPlan(
+                "GUID and LID stay with functions, so that no row is written".into(),
+            ));
+        }
         let displaced = self.resident_of(&slot);
         let to = self.place(slot)?;
         let Some(machine) = self.book.vm(vm) else { return Err(VmError::UnknownVm(vm.clone())) };

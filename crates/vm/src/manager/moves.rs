@@ -7,7 +7,7 @@ use super::VmManager;
 use crate::Step;
 use crate::agent::{Content, Deed, Occupant};
 use crate::error::Why;
-use crate::identity::PortIdentity;
+use crate::identity::{PortIdentity, Scheme};
 use crate::names::{Slot, VmName};
 use crate::record::{Move, Proof, Record, Vm};
 use crate::request::Detach;
@@ -213,7 +213,9 @@ impl VmManager {
         let Some(image) = self.task(name).and_then(|task| task.image.clone()) else {
             return self.fail(name, "the image is not at hand");
         };
-        let occupant = Box::new(Occupant { vm: name.clone(), identity: vm.identity.clone() });
+        let mut identity = vm.identity.clone();
+        identity.port = moving.displaced.filter(|_| self.is_renamed()).unwrap_or(identity.port);
+        let occupant = Box::new(Occupant { vm: name.clone(), identity });
         let from_epoch = moving.frozen.unwrap_or(0);
         let deed = Deed::Import { occupant, from_epoch, image };
         self.hosts.command(now, &moving.to.slot, moving.epoch, deed);
@@ -256,6 +258,11 @@ impl VmManager {
         }
     }
 
+    /// Whether GUIDs and LIDs stay with slots, so that no address moves.
+    pub(super) fn is_renamed(&self) -> bool {
+        self.options.scheme == Scheme::Function
+    }
+
     /// The addresses that a move moves: both of a swap.
     pub(super) fn address_moves(
         &self,
@@ -278,7 +285,7 @@ impl VmManager {
         let spare = displaced.map(|spare| moves(spare, false, to, from));
         let all = std::iter::once(moves(port, true, from, to)).chain(spare);
         // A port without a LID has no rows.
-        all.filter(|one| one.lid != Lid(0)).collect()
+        all.filter(|one| one.lid != Lid(0) && !self.is_renamed()).collect()
     }
 
     /// Asks the subnet manager, again if it does not answer, and says what it says.
@@ -289,7 +296,8 @@ impl VmManager {
         moving: &Move,
         moves: Vec<AddressMove>,
     ) -> Verdict {
-        let (number, sm_timeout) = (self.sm_number + 1, self.options.sm_timeout);
+        let (number, sm_timeout, is_renamed) =
+            (self.sm_number + 1, self.options.sm_timeout, self.is_renamed());
         let Some(task) = self.tasks.get_mut(name) else { return Verdict::Wait };
         match task.sm.answer.take() {
             Some(SmAnswer::Done(counts)) => {
@@ -325,7 +333,9 @@ impl VmManager {
             Some(SmAnswer::Later(_) | SmAnswer::Timeout | SmAnswer::Unready(_)) | None => {}
         }
         if moves.is_empty() {
-            task.notes.push("the port has no LID yet: a sweep has to find it".to_owned());
+            if !is_renamed {
+                task.notes.push("the port has no LID yet: a sweep has to find it".to_owned());
+            }
             return Verdict::Moved;
         }
         if let Some((_, asked_at)) = task.sm.asked {
@@ -398,7 +408,7 @@ impl VmManager {
             task.stages.runs_again = task.stages.downtime;
         }
         self.record(Record::Step { name: name.clone(), step: Step::Done, epoch: moving.epoch });
-        if lid.is_unicast() && lid != vm.identity.port.lid {
+        if lid.is_unicast() && lid != self.book.lid(name) {
             self.record(Record::HasLid { name: name.clone(), lid });
         }
         self.counts.moved += 1;

@@ -81,7 +81,7 @@ impl VmManager {
 
     /// The identity that belongs into a free slot, if there is one and nothing else has it.
     fn resident(&self, slot: &Slot, view: &SlotView) -> Option<PortIdentity> {
-        if self.options.scheme == Scheme::Dynamic {
+        if self.options.scheme != Scheme::Prepopulated {
             return None;
         }
         let known = self.book.spare(slot).copied();

@@ -120,7 +120,8 @@ impl VmManager {
         if !has_vacated {
             self.raise_epoch(known);
             let epoch = self.next_epoch();
-            self.hosts.command(now, to, epoch, Deed::Clear(moving.displaced));
+            let leaves = moving.displaced.filter(|_| !self.is_renamed());
+            self.hosts.command(now, to, epoch, Deed::Clear(leaves));
         }
         false
     }

@@ -1,16 +1,12 @@
 //! Requests and answers of subnet administration in the manager's terms.
 
 use weft_machine::Time;
+use weft_mgmt::records;
 use weft_vocabulary::vm::{MoveCounts, PlanWrite, Silent, UpdateOrder};
-use weft_wire::{
-    AddressedMad, Guid, Lid, SaMad, SaRecord as _, VmMove, VmMoveKind, VmMoveResult, VmMoveWrite, sa_status,
-};
+use weft_wire::{AddressedMad, Guid, Lid, SaMad, VmMove, VmMoveKind, VmMoveResult, VmMoveWrite, sa_status};
 
 use crate::places::Places;
 use crate::sm::{MovePlan, PLAN_WRITES_MAX, SmAnswer, SmRequest, SmWish};
-
-/// Bytes of a MAD before the records of a table.
-const HEAD: usize = 56;
 
 /// The bits of a status that every class has (IBA 13.4.7): busy, redirection, and what is invalid.
 const OF_ALL_CLASSES: u16 = 0x00ff;
@@ -99,6 +95,7 @@ fn counts(answer: &VmMove) -> MoveCounts {
         silent: answer.silent.into(),
         silence: Time::from_micros(answer.silent_us.into()),
         late_after: Time::from_micros(answer.late_us.into()),
+        held: Time::from_micros(answer.held_us.into()),
         unproved_lanes: answer.unproved_lanes,
         fallbacks: reason.into_iter().filter(|_| answer.fallbacks > 0).collect(),
     }
@@ -106,15 +103,8 @@ fn counts(answer: &VmMove) -> MoveCounts {
 
 /// A plan with the writes of a table.
 pub(super) fn with_writes(plan: MovePlan, table: &[u8]) -> SmAnswer {
-    let mut head = [0; 256];
-    let length = table.len().min(HEAD);
-    head[..length].copy_from_slice(&table[..length]);
-    let step = usize::from(SaMad::attribute_offset.get(&head)) * 8;
-    let body = table.get(HEAD..).unwrap_or_default();
-    // Records that are shorter than theirs are none.
-    let body = if step < VmMoveWrite::LENGTH { &[] } else { body };
-    let records = body.chunks_exact(step.max(1)).take(PLAN_WRITES_MAX).map(VmMoveWrite::from_bytes);
-    let (silent, writes): (Vec<VmMoveWrite>, Vec<_>) = records.partition(|record| record.is_silent == 1);
+    let rows = records::<VmMoveWrite>(table).take(PLAN_WRITES_MAX);
+    let (silent, writes): (Vec<VmMoveWrite>, Vec<_>) = rows.partition(|record| record.is_silent == 1);
     let writes = writes.into_iter().map(|write| PlanWrite {
         round: write.round,
         switch: write.switch,

@@ -47,6 +47,24 @@ fn migrated(world: &mut World, migrate: Migrate) -> Migration {
     }
 }
 
+/// Where the GUID is not the client's to choose, the error says whose it is, and what to do.
+#[test]
+fn a_guid_is_refused_where_it_is_the_functions() {
+    let cases = [
+        (Scheme::Prepopulated, "with prepopulated LIDs", "weft up --lids dynamic"),
+        (Scheme::Function, "with dynamic vGUIDs", "weft up --vm-guids static"),
+    ];
+    for (scheme, why, hint) in cases {
+        let mut world = world(scheme, Kind::Moves);
+        let host = Some(world.host(0));
+        let create =
+            weft_vm::Create { guid: Some(weft_wire::Guid(0x0277)), ..weft_vm::Create::new(vm("web"), host) };
+        let refused = done(&mut world, Request::Create(create)).unwrap_err();
+        assert!(refused.to_string().contains(why), "{scheme:?}: {refused}");
+        assert!(refused.hint().is_some_and(|said| said.contains(hint)), "{scheme:?}: {:?}", refused.hint());
+    }
+}
+
 /// A manager sweeps at its start, a virtual machine goes there and back, and the identities of prepopulated slots are those of
 /// before.
 #[test]

@@ -138,6 +138,18 @@ pub struct Statistics {
     pub unpaths_given_up: u64,
     /// Hosts that got no notice for want of room.
     pub moves_dropped: u64,
+    /// Reports of what hosts receive that the subnet manager has taken.
+    #[serde(default)]
+    pub received_reports: u64,
+    /// Reports that it refused, or that were not answered.
+    #[serde(default)]
+    pub received_given_up: u64,
+    /// Requests by which they were made, retries included.
+    #[serde(default)]
+    pub received_requests: u64,
+    /// Hosts that a report had no room for.
+    #[serde(default)]
+    pub received_left_out: u64,
     /// MADs that are none of the manager's business.
     #[serde(default)]
     pub ignored: u64,

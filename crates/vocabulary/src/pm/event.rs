@@ -109,6 +109,14 @@ told! {
         /// Hosts were asked to leave all slow lanes: an earlier manager may have sent some there.
         AskedAgain = "asked-again"
             => ("all hosts were asked to leave slow lanes"),
+        /// The subnet manager has taken a report of what hosts receive, for routing to learn from.
+        ReceivedReported = "received-reported"
+            => ("reported to the subnet manager what hosts receive"),
+        /// It did not take it; the next one is made when it is time.
+        ReceivedNotReported = "received-not-reported" {
+            /// The status that it answered with; none when it did not answer.
+            status: Option<u16>,
+        } => ("the subnet manager did not take what hosts receive: {}", answered(*status)),
         /// The subnet manager has restarted, or another has taken over: all notices go out again.
         Forgotten = "forgotten"
             => ("the subnet manager began again; hosts are told again what they were told"),

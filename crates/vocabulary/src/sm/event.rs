@@ -7,7 +7,9 @@ use weft_wire::{
 
 use super::reason::{Reason, RepathUse};
 use super::{EngineReport, Instructed, Instruction, PhaseTime, SmState, Summary, SweepKind, SweepPhase};
-use crate::words::{balance, count, instead_of, kept_rows, lane_of_management, lower, name, or_any, route};
+use crate::words::{
+    balance, busiest, count, instead_of, kept_rows, lane_of_management, lower, name, or_any, route,
+};
 use crate::{HexGuid, NodeKind, PortState, told};
 
 told! {
@@ -80,8 +82,7 @@ told! {
             /// Those in quarantine.
             quarantined: u32,
         } => ("no LID is left for the virtual function with port {port_guid}: {in_use} are in use, {quarantined} in quarantine"),
-        /// Ports of virtual functions wait for their LIDs: there are LIDs with rows and without a port, and the VM manager has not said
-        /// yet whose they are.
+        /// Ports of virtual functions wait for their LIDs: there are LIDs with rows and without a port, and the VM manager has not said yet whose they are.
         VmLidsWait = "vm-lids-wait" {
             /// How many ports.
             ports: u32,
@@ -334,8 +335,7 @@ told! {
             /// From the request to the last acknowledgement, in nanoseconds.
             took_ns: u64,
         } => ("LID {lid} ({guid}) has moved in {:.3} ms: {} to {} and {}", *took_ns as f64 / 1e6, count(*smps, "SMP"), count(*physical, "switch"), count(*vswitches, "vSwitch")),
-        /// A LID has moved, but for switches around its old place: they drop packets for it and get their rows late, once packets of
-        /// the old way are gone.
+        /// A LID has moved, but for switches around its old place: they drop packets for it and get their rows late, once packets of the old way are gone.
         MoveLate = "move-late" {
             /// The port GUID that has the LID.
             guid: HexGuid,
@@ -353,6 +353,21 @@ told! {
             /// Blocks written.
             smps: u32,
         } => ("the last rows of {} are written, with {}", count(*lids, "moved LID"), count(*smps, "SMP")),
+        /// Queue pairs to a LID that moves, and its own, are held while rows are written: levels of both places would close a circle.
+        MoveHeld = "move-held" {
+            /// The port GUID that has the LID.
+            guid: HexGuid,
+            /// The LID.
+            lid: Lid,
+            /// How many ports are notified.
+            told: u32,
+            /// How many further hosts have no port that is notified: the proof does not cover what they send meanwhile.
+            untold: u32,
+            /// How long packets may be under way once they have confirmed, in nanoseconds.
+            wait_ns: u64,
+            /// The circle.
+            circle: String,
+        } => ("queue pairs to LID {lid} ({guid}) are held, by {}, not by {} that {} not subscribed, and for {:.3} s before rows are written: {}", count(*told, "port"), count(*untold, "host"), if *untold == 1 { "has" } else { "have" }, *wait_ns as f64 / 1e9, Printable(circle)),
         /// A request to move a LID was refused; nothing was written.
         MoveRefused = "move-refused" {
             /// The port GUID that has the LID, as the request has it.
@@ -371,8 +386,7 @@ told! {
             /// Why.
             reason: String,
         } => ("the move of LID {lid} ({guid}) is broken off: {}", Printable(reason)),
-        /// Rows of machines' LIDs have become those of a fresh routing again. Balance is that of the tables in force beside fresh ones, in
-        /// thousandths.
+        /// Rows of machines' LIDs are those of a fresh routing again. Balance: tables in force beside fresh ones, in thousandths.
         Rebalanced = "rebalanced" {
             /// LIDs whose rows were written.
             lids: u32,
@@ -385,6 +399,17 @@ told! {
             /// The balance now; none where a move or a sweep came between, after which tables are weighed again.
             after: Option<u32>,
         } => ("rebalanced: {} by {}, {}{}", count(*lids, "LID"), count(*smps, "SMP"), balance(*before, *after), kept_rows(*kept)),
+        /// Tables by what hosts receive were weighed against those in force. Shares are of all that hosts received, in billionths.
+        ReceivedWeighed = "received-weighed" {
+            /// Hosts of which there are counts.
+            hosts: u32,
+            /// What the busiest link between switches carries by the tables in force.
+            before: u32,
+            /// The same by the new tables; none where no engine serves with what was learned.
+            after: Option<u32>,
+            /// Whether the new tables are taken: the busiest link then carries a tenth less at least. A heavy sweep follows.
+            is_taken: bool,
+        } => ("weighed what {} received: {}", count(*hosts, "host"), busiest(*before, *after, *is_taken)),
         /// The fabric kept changing; the manager stops sweeping at once and looks again later.
         Unsettled = "unsettled" {
             /// How many sweeps followed each other.

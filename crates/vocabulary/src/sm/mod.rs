@@ -1,8 +1,10 @@
 //! The subnet manager: its events, what a sweep came to, its state among others, commands to them, and counts of the election.
 
 mod event;
+mod learning;
 mod limited;
 mod reason;
+mod signalled;
 mod sweep;
 mod vm_lids;
 mod window;
@@ -16,8 +18,10 @@ use crate::hex;
 
 pub use crate::routing::EngineReport;
 pub use event::Event;
+pub use learning::Learning;
 pub use limited::Limited;
 pub use reason::{Reason, RepathUse};
+pub use signalled::{MAD_BYTES, Signalled};
 pub use sweep::{PhaseTime, SmpCounts, Summary, SweepPhase};
 pub use vm_lids::{Rebalances, VmLids};
 pub use window::{WindowReason, WindowState};

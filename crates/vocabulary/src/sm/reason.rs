@@ -59,6 +59,8 @@ pub enum Reason {
     Unbalanced,
     /// Partitions have changed.
     Partitions,
+    /// By what hosts receive other tables burden the busiest link less.
+    Received,
 }
 
 /// What a repath or unpath notice asks of hosts.
@@ -76,6 +78,10 @@ pub enum RepathUse {
     Lid,
     /// To ask again what the ways from and to a port carry.
     Rate,
+    /// To hold queue pairs to a port whose ways are about to have other service levels.
+    Hold,
+    /// To ask again for the ways from and to a port, which have other service levels.
+    Levels,
     /// A code that no use has.
     Other,
 }
@@ -88,6 +94,8 @@ impl From<RepathKind> for RepathUse {
             RepathKind::HOT_SPOT => Self::HotSpot,
             RepathKind::NEW_LID => Self::Lid,
             RepathKind::RATE => Self::Rate,
+            RepathKind::HOLD => Self::Hold,
+            RepathKind::LEVELS => Self::Levels,
             _ => Self::Other,
         }
     }

@@ -108,6 +108,10 @@ pub struct MoveCounts {
     #[serde(default, with = "lanes")]
     #[cfg_attr(feature = "schema", schemars(with = "Vec<u8>"))]
     pub unproved_lanes: u16,
+    /// How long queue pairs to and of the machine are held before the first write, at least, in nanoseconds: else packets on levels of the
+    /// old place could wait in a circle, which is in `fallbacks`. 0 where they are not held.
+    #[serde(default, rename = "held_ns")]
+    pub held: Time,
     /// Physical switches written.
     pub switches: u32,
     /// Rounds of writes.

@@ -5,6 +5,9 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use weft_bundle::place::groups::Pack;
 use weft_mgmt::Window;
+use weft_perform::bench::sa::{Cache, Record};
+
+use super::choice::{Word, choice};
 
 /// `bench`
 #[derive(Debug, Subcommand)]
@@ -15,9 +18,51 @@ pub(crate) enum BenchVerb {
     Up(BenchUpArgs),
     /// Measure what QUIC costs beside the Unix socket, for `check` and for the subnet manager, in laboratories started for it
     Door(BenchDoorArgs),
+    /// Measure rate and latency of questions to subnet administration of a running laboratory, whoever manages it
+    Sa(BenchSaArgs),
     /// Measure how long moves of a virtual machine's LID take in a running laboratory, within a leaf and across
     Move(BenchMoveArgs),
 }
+
+/// `bench sa`
+#[derive(Debug, Args)]
+pub(crate) struct BenchSaArgs {
+    /// Clients that ask at once, dealt over the hosts
+    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub(crate) clients: u32,
+    /// Record to ask for
+    #[arg(long, value_name = "RECORD", default_value = "path", value_parser = choice(RECORDS))]
+    pub(crate) record: Record,
+    /// Questions of a client that are outstanding
+    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub(crate) window: u32,
+    /// Whether clients keep the records that they hear
+    #[arg(long, value_name = "CACHE", default_value = "off", value_parser = choice(CACHES))]
+    pub(crate) cache: Cache,
+    /// Seconds to ask for; `--record paths` asks once
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=600))]
+    pub(crate) seconds: u64,
+    /// Print numbers even if something else used the processor meanwhile
+    #[arg(long)]
+    pub(crate) allow_busy: bool,
+    /// Print JSON instead of a table
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What clients ask for.
+const RECORDS: &[Word<Record>] = &[
+    ("path", "One path after the other", Record::Path),
+    ("paths", "All paths of the client's port, once, as hosts do after a reroute", Record::Paths),
+    ("node", "One node after the other", Record::Node),
+];
+
+/// What clients keep.
+const CACHES: &[Word<Cache>] = &[
+    ("off", "Each connection asks", Cache::Off),
+    ("on", "The first connection to a peer asks", Cache::On),
+    ("renewed", "The same, and again when the manager says that a rate has changed", Cache::Renewed),
+];
 
 /// `bench move`
 #[derive(Debug, Args)]

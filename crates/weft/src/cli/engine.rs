@@ -54,16 +54,18 @@ pub(crate) struct EngineArgs {
     #[arg(long, value_name = "COUNT")]
     pub(crate) max_reverse_hops: Option<u8>,
 
-    /// Order in which to route hosts: a file of port or node GUIDs
-    #[arg(long, value_name = "FILE")]
+    /// Order in which to route hosts: a file of port or node GUIDs, or `received` for the order of what they receive, the most
+    /// first, as the file of --received or a performance manager with --learn-weights says
+    #[arg(long, value_name = "FILE|received")]
     pub(crate) order: Option<PathBuf>,
 
     /// Partitions and their isolation: a file in OpenSM's grammar
     #[arg(long, value_name = "FILE")]
     pub(crate) partitions: Option<PathBuf>,
 
-    /// Weights of the traffic that hosts receive: a file of port or node GUIDs with weights
-    #[arg(long, value_name = "FILE")]
+    /// Weights of the traffic that hosts receive: a file of port or node GUIDs with weights, or `received` for those that a subnet
+    /// manager learns from the counts of a performance manager with --learn-weights
+    #[arg(long, value_name = "FILE|received")]
     pub(crate) weights: Option<PathBuf>,
 
     /// Data that hosts received, to compute weights from: a file of port or node GUIDs with counts

@@ -37,7 +37,7 @@ const SHOWN: [&str; 16] = [
 ];
 
 /// Options beside those groups that help hides.
-const RARE: [&str; 3] = ["tape-megabytes", "history", "record"];
+const RARE: [&str; 5] = ["tape-megabytes", "history", "record", "notices", "vm-guids"];
 
 /// The option that shows the rest.
 const HELP_ALL: &str = "help-all";

@@ -1,7 +1,7 @@
 //! The arguments about lanes, lifetimes, and notices to hosts about paths.
 
 use clap::Args;
-use weft_sm::PartEnforce;
+use weft_sm::{PartEnforce, Signalling};
 
 use super::choice::{Word, choice};
 
@@ -41,9 +41,9 @@ pub(crate) struct LaneArgs {
     #[arg(long, default_value = "both", value_parser = choice(PART_ENFORCE))]
     pub(crate) part_enforce: PartEnforce,
 
-    /// Send trap 69 to subscribers when rerouting has changed paths
-    #[arg(long, value_name = "BOOL", default_value_t = false, action = clap::ArgAction::Set)]
-    pub(crate) repath_on_reroute: bool,
+    /// Way in which hosts hear of paths that rerouting has changed, by trap 69
+    #[arg(long, value_name = "METHOD", default_value = "hybrid", value_parser = choice(SIGNALLING))]
+    pub(crate) signalling: Signalling,
 
     /// Accept repath requests with the key of --sa-key only
     #[arg(long, value_name = "BOOL", default_value_t = false, action = clap::ArgAction::Set)]
@@ -60,6 +60,18 @@ const PART_ENFORCE: &[Word<PartEnforce>] = &[
     ("in", "Packets from the host", PartEnforce::In),
     ("out", "Packets to the host", PartEnforce::Out),
     ("off", "None", PartEnforce::Off),
+];
+
+/// How hosts hear of changed paths.
+const SIGNALLING: &[Word<Signalling>] = &[
+    ("off", "Hosts hear nothing, as with OpenSM", Signalling::Off),
+    (
+        "wildcard",
+        "After every routing all subscribers hear that all paths are to be asked for again",
+        Signalling::Wildcard,
+    ),
+    ("repath", "Source and destination of each changed path hear its new service level", Signalling::Repath),
+    ("hybrid", "As wildcard, but only when a path has changed", Signalling::Hybrid),
 ];
 
 fn lane_count(text: &str) -> Result<u8, String> {

@@ -1,6 +1,7 @@
 //! The arguments of `partition`.
 
 use clap::{Args, Subcommand};
+use weft_routing::Isolation;
 use weft_routing::files::partitions::Membership;
 
 use super::choice::{Word, choice};
@@ -18,6 +19,8 @@ pub(crate) enum PartitionVerb {
     Join(PartitionJoinArgs),
     /// Take a host out of a partition
     Leave(PartitionLeaveArgs),
+    /// Set how well a partition is isolated by engines that read partitions
+    Policy(PartitionPolicyArgs),
 }
 
 /// `partition ls`
@@ -92,6 +95,25 @@ pub(crate) struct PartitionLeaveArgs {
     #[command(flatten)]
     pub(crate) change: ChangeArgs,
 }
+
+/// `partition policy`
+#[derive(Debug, Args)]
+pub(crate) struct PartitionPolicyArgs {
+    /// Partition: its name, or its P_Key with 0x
+    pub(crate) name: String,
+    /// How well it is isolated
+    #[arg(value_parser = choice(POLICIES))]
+    pub(crate) policy: Isolation,
+    /// How the change is made
+    #[command(flatten)]
+    pub(crate) change: ChangeArgs,
+}
+
+const POLICIES: &[Word<Isolation>] = &[
+    ("phy", "Its links carry no other partition", Isolation::Phy),
+    ("vlane", "Where it shares links, it has lanes of its own", Isolation::Vlane),
+    ("def", "As well as is left over", Isolation::Def),
+];
 
 const MEMBERSHIPS: &[Word<Membership>] =
     &[("full", "To all members", Membership::Full), ("limited", "To full members", Membership::Limited)];

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Command, Id, ValueEnum};
 use weft_bundle::place::groups::Pack;
 use weft_bundle::place::hosts::Hosts;
-use weft_bundle::plan::wanted::Attach;
+use weft_bundle::plan::wanted::{Attach, Notices};
 
 use super::choice::{Word, choice};
 use super::hub::UpHubArgs;
@@ -178,6 +178,18 @@ pub(crate) struct PlanCommand {
     pub(crate) plan: PlanArgs,
 }
 
+/// Notices that hosts subscribe to.
+const NOTICES: &[Word<Notices>] = &[
+    ("all", "Every port: ports that come and go, and paths that change", Notices::All),
+    ("repath", "Every port: paths that change alone", Notices::Repath),
+    (
+        "server",
+        "Physical functions: paths that change, which they hand on to the functions behind their vSwitch",
+        Notices::Server,
+    ),
+    ("none", "No one", Notices::None),
+];
+
 /// What a laboratory is planned with.
 #[derive(Debug, Args)]
 pub(crate) struct PlanArgs {
@@ -192,6 +204,10 @@ pub(crate) struct PlanArgs {
     /// Start no subnet manager, as with --sm none
     #[arg(long, conflicts_with = "manager")]
     pub(crate) no_sm: bool,
+
+    /// Notices of the subnet manager that hosts subscribe to [default: all]
+    #[arg(long, value_name = "WHICH", value_parser = choice(NOTICES))]
+    pub(crate) notices: Option<Notices>,
 
     /// Standby subnet managers, at hosts of their own; one takes over when the first dies
     #[arg(long, value_name = "COUNT", default_value_t = 0, conflicts_with = "no_sm", value_parser = clap::value_parser!(u8).range(0..=8))]

@@ -63,6 +63,11 @@ pub(crate) struct PmArgs {
     #[arg(long, value_name = "BOOL", default_value_t = false, requires = "pm", action = clap::ArgAction::Set)]
     pub(crate) pm_errors: bool,
 
+    /// Report to the subnet manager what hosts receive, at most once in the given number of sweeps; it learns weights of hosts from that, or
+    /// their order with --order received
+    #[arg(long, value_name = "SWEEPS", requires = "pm", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) learn_weights: Option<u32>,
+
     /// Service level of the slow lane
     #[arg(long, value_name = "SL", default_value_t = 1, requires = "pm", value_parser = clap::value_parser!(u8).range(0..=15))]
     pub(crate) slow_sl: u8,
@@ -79,6 +84,7 @@ impl PmArgs {
             detector: self.pm_detector,
             utilisation_limit: self.pm_utilisation_limit,
             repath: self.pm_repath,
+            learn_weights: self.learn_weights.unwrap_or(0),
             slow_sl: ServiceLevel(self.slow_sl),
             hysteresis: (self.pm_hysteresis, self.pm_hysteresis),
             lanes: self.pm_lanes,

@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use weft_device::{Crossbar, Profile};
+use weft_device::{Crossbar, LaneShare, Profile};
+
+use super::choice::{Word, choice};
 
 /// `run`
 #[derive(Debug, Args)]
@@ -41,7 +43,7 @@ pub(crate) struct RunArgs {
     pub(crate) allow_busy: bool,
 
     /// Choice of a variant axis to run; repeatable
-    #[arg(long, value_name = "AXIS=CHOICE", value_parser = choice)]
+    #[arg(long, value_name = "AXIS=CHOICE", value_parser = axis_choice)]
     pub(crate) only: Vec<(String, String)>,
 
     /// Seed to run; repeatable [default: all of the file]
@@ -51,6 +53,14 @@ pub(crate) struct RunArgs {
     /// Crossbar of all switches, instead of what the files say: is4, fifo or unlimited
     #[arg(long, value_name = "PROFILE")]
     pub(crate) crossbar: Option<Crossbar>,
+
+    /// Unused share of a lane on the links of all switches, instead of what the files say
+    #[arg(long, value_name = "NAME", value_parser = choice(LANE_SHARES))]
+    pub(crate) lane_share: Option<LaneShare>,
+
+    /// Run also with other buffers, packet sizes and rate scale, three seeds each, and say for which the verdicts hold
+    #[arg(long, requires = "simulated")]
+    pub(crate) conditions: bool,
 
     /// Generation of hardware whose constants hold where the files give no number: connectx-ddr, qdr-2012 or ndr-2024
     #[arg(long, value_name = "NAME", value_parser = profile)]
@@ -65,13 +75,19 @@ pub(crate) struct RunArgs {
     pub(crate) json: bool,
 }
 
+const LANE_SHARES: &[Word<LaneShare>] = &[
+    (LaneShare::Lent.name(), "Lent to other lanes", LaneShare::Lent),
+    (LaneShare::Waiting.name(), "Kept while packets of the lane wait", LaneShare::Waiting),
+    (LaneShare::Fixed.name(), "Always kept", LaneShare::Fixed),
+];
+
 fn profile(name: &str) -> Result<&'static Profile, String> {
     let known = Profile::ALL.map(|profile| profile.name).join(", ");
     Profile::find(name).ok_or_else(|| format!("unknown profile: {known}"))
 }
 
 /// `AXIS=CHOICE`
-fn choice(text: &str) -> Result<(String, String), String> {
+fn axis_choice(text: &str) -> Result<(String, String), String> {
     let (axis, label) = text.split_once('=').ok_or("not of the form AXIS=CHOICE, such as pm=on")?;
     Ok((axis.trim().to_owned(), label.trim().to_owned()))
 }

@@ -15,6 +15,46 @@ pub(crate) enum StudyVerb {
     /// A combination is a topology, the placement at the start, a scenario of migrations, and the share of virtual functions in
     /// use. Nothing is started: tables are computed.
     Migrations(MigrationsArgs),
+    /// Compare wildcard, repath-only and hybrid signalling on the meshes of the signalling paper: datagrams, bytes, latency
+    ///
+    /// LASH routes each mesh before and after its middle cable is cut. Nothing is started.
+    Signalling(SignallingArgs),
+    /// Compare notices of a machine that has moved, to each function and to each server: datagrams by number of servers and machines
+    ///
+    /// A closed form, equal to what agents receive in weft's tests. Nothing is started.
+    MigrationSignalling(MigrationSignallingArgs),
+}
+
+/// `study migration-signalling`
+#[derive(Debug, Args)]
+pub(crate) struct MigrationSignallingArgs {
+    /// Servers; repeatable, or a list: 3,324
+    #[arg(long, value_name = "COUNT", value_delimiter = ',', default_values_t = [3, 18, 324], value_parser = clap::value_parser!(u64).range(1..=49_151))]
+    pub(crate) servers: Vec<u64>,
+
+    /// Machines of each server; repeatable, or a list: 1,16
+    #[arg(long, value_name = "COUNT", value_delimiter = ',', default_values_t = [1, 4, 16], value_parser = clap::value_parser!(u64).range(1..=252))]
+    pub(crate) machines: Vec<u64>,
+
+    /// Print JSON instead of a table
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `study signalling`
+#[derive(Debug, Args)]
+pub(crate) struct SignallingArgs {
+    /// Most switches of a mesh: 6 to 400
+    #[arg(long, value_name = "COUNT", default_value_t = 400, value_parser = clap::value_parser!(u32).range(6..=400))]
+    pub(crate) most: u32,
+
+    /// Show how many paths each cable of the 6x6 mesh changes
+    #[arg(long)]
+    pub(crate) spread: bool,
+
+    /// Print JSON instead of a table
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// `study migrations`

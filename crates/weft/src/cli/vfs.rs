@@ -2,6 +2,7 @@
 
 use clap::{Args, ValueEnum};
 use weft_bundle::plan::vfs::{Functions, VfCount};
+use weft_bundle::plan::wanted::Guids;
 use weft_sm::LidScheme;
 
 use super::choice::{Word, choice};
@@ -20,6 +21,10 @@ pub(crate) struct VfArgs {
     /// When virtual functions get their LIDs [default: prepopulated]
     #[arg(long, value_name = "WHEN", value_parser = choice(LID_SCHEMES), requires = "vfs")]
     pub(crate) lids: Option<LidScheme>,
+
+    /// Whether a virtual machine takes its GUID along when it moves [default: static]
+    #[arg(long, value_name = "WHICH", value_parser = choice(GUIDS), requires = "vfs")]
+    pub(crate) vm_guids: Option<Guids>,
 
     /// Whether programs at a virtual function may send SMPs (QP0); with deny they are dropped and counted
     #[arg(long, value_name = "WHAT", value_enum, default_value_t, requires = "vfs")]
@@ -46,6 +51,16 @@ pub(super) const LID_SCHEMES: &[Word<LidScheme>] = &[
         "dynamic",
         "When a virtual machine boots on them: all functions are unplugged at first",
         LidScheme::Dynamic,
+    ),
+];
+
+/// Whether a virtual machine keeps its GUID.
+const GUIDS: &[Word<Guids>] = &[
+    ("static", "It does", Guids::Static),
+    (
+        "dynamic",
+        "GUIDs stay with functions, and peers look a machine's name up: with --lids dynamic --vm-lids-stay true",
+        Guids::Dynamic,
     ),
 ];
 

@@ -21,6 +21,14 @@ pub(crate) struct VmLidArgs {
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(0..=86_400_000))]
     pub(crate) lid_quarantine_ms: Option<u64>,
 
+    /// Leave LIDs with virtual functions, with --lids dynamic: a machine that moves gets another one, and is moved as under OpenSM
+    #[arg(long, value_name = "BOOL", default_value_t = false, action = ArgAction::Set)]
+    pub(crate) vm_lids_stay: bool,
+
+    /// Notify subscribers to trap 69 when a machine is back with another LID, as with --vm-lids-stay true
+    #[arg(long, value_name = "BOOL", default_value_t = false, action = ArgAction::Set)]
+    pub(crate) signal_moves: bool,
+
     /// Carry out moves that no proof covers, where --method full or --update unordered is asked for: packets may loop or get lost
     #[arg(long, value_name = "BOOL", default_value_t = false, action = ArgAction::Set)]
     pub(crate) unproved_moves: bool,

@@ -103,6 +103,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Verb::Bench(BenchVerb::Smp(args)) => return bench::smp(&lab()?, &args),
         Verb::Bench(BenchVerb::Up(args)) => return bench::up(args),
         Verb::Bench(BenchVerb::Door(args)) => return bench::door(args),
+        Verb::Bench(BenchVerb::Sa(args)) => return bench::sa(&lab()?, &args),
         Verb::Bench(BenchVerb::Move(args)) => return bench::moves(&lab()?, &args),
         Verb::Sim(args) => sim::run(&args)?,
         Verb::Completions { shell } => {

@@ -4,9 +4,9 @@ use serde_json::json;
 use weft_bundle::failure::Failure;
 use weft_bundle::folder::LabFolder;
 use weft_control::sm::SmStatus;
-use weft_control::{KeyBlock, PartitionsTaken};
+use weft_control::{KeyBlock, PartitionsTaken, PlannedRoutes};
 use weft_lab::managers::{in_charge, subnet_managers};
-use weft_lab::partitions::{Change, Heard, PartitionRow, Tenants};
+use weft_lab::partitions::{Change, Edited, Heard, PartitionRow, Preview, Tenants};
 use weft_lab::view::Lab;
 use weft_topology::NodeIndex;
 use weft_wire::{PortNum, count_of};
@@ -36,6 +36,11 @@ pub(super) fn run(folder: &LabFolder, verb: &PartitionVerb) -> anyhow::Result<()
             let (name, host) = (args.name.clone(), args.host.clone());
             let done = format!("{host} has left {name}");
             (Change::Leave { name, host }, args.change, done)
+        }
+        PartitionVerb::Policy(args) => {
+            let (name, isolation) = (args.name.clone(), args.policy);
+            let done = format!("{name} has the policy {}", isolation.word());
+            (Change::Isolate { name, isolation }, args.change, done)
         }
     };
     if args.dry_run {
@@ -95,28 +100,67 @@ fn table(rows: &[PartitionRow], with_members: bool) -> String {
 /// The SMPs of a change, and nothing is done.
 fn preview(lab: &Lab, tenants: &Tenants<'_>, change: &Change, args: ChangeArgs) -> anyhow::Result<()> {
     let edited = tenants.edited(change)?;
-    let writes = tenants.preview(&edited.text)?;
+    let planned = tenants.preview(&edited.text)?;
+    let blocks: usize = planned.routes.iter().map(|routes| routes.blocks as usize).sum();
+    let (writes, smps) = (&planned.writes, planned.writes.len() + blocks);
     if args.json {
-        return print_json(&json!({ "smps": writes.len(), "writes": writes }));
+        return print_json(&json!({ "smps": smps, "writes": writes, "routes": planned.routes }));
     }
     let mut text = String::new();
-    for KeyBlock { node, port, block } in &writes {
+    for KeyBlock { node, port, block } in writes {
         let index = lab.fabric.by_guid(node.0);
         let kind = if index.is_some_and(|at| lab.fabric.node(at).is_switch()) { "switch" } else { "host" };
         let name = index.map_or_else(|| node.to_string(), |index: NodeIndex| lab.fabric.label(index));
         let port = if *port == PortNum::ZERO { String::new() } else { format!(" port {port}") };
         text += &format!("Set(P_KeyTable) block {block} of {kind} {name}{port}\n");
     }
-    text += &format!("{}; nothing is written\n", count_of(writes.len(), "SMP"));
+    text += &planned.routes.iter().map(routes_in_words).collect::<String>();
+    text += &format!("{}; nothing is written\n", count_of(smps, "SMP"));
     print(&text)
 }
 
+fn routes_in_words(routes: &PlannedRoutes) -> String {
+    if let Some(why) = &routes.refused {
+        return format!("the engine would refuse: {why}\n");
+    }
+    let count = |number: u32, what| count_of(number as usize, what);
+    let (rows, blocks) = (count(routes.rows, "row"), count(routes.blocks, "block"));
+    let tables = count(routes.switches, "switch");
+    let mut text = format!("{}: {rows} of forwarding tables in {blocks} of {tables} differ\n", routes.engine);
+    routes.unsatisfied.iter().for_each(|sentence| text += &format!("{}: {sentence}\n", routes.engine));
+    text
+}
+
+/// A change whose policies the engine cannot keep is refused before anything is written. What a new policy would change.
+fn ensure_routable(
+    tenants: &Tenants<'_>,
+    change: &Change,
+    edited: &Edited,
+) -> anyhow::Result<Option<Preview>> {
+    let policy = match change {
+        Change::Isolate { name, isolation } => Some(format!("the policy {} of {name}", isolation.word())),
+        _ if edited.is_strict => None,
+        _ => return Ok(None),
+    };
+    let planned = tenants.preview(&edited.text)?;
+    match planned.refusal() {
+        None => Ok(Some(planned).filter(|_| policy.is_some())),
+        Some(why) => {
+            let what = policy.unwrap_or_else(|| "a policy of the partitions file".to_owned());
+            Err(Failure::bad_input(format!("{what} cannot be met: {why}"))
+                .hint("`best-effort ;` in the partitions file has engines go as far as they can")
+                .into())
+        }
+    }
+}
+
 fn carry_out(tenants: &Tenants<'_>, change: &Change, args: ChangeArgs, done: &str) -> anyhow::Result<()> {
-    let (edited, heard) = {
+    let (edited, heard, planned) = {
         let _turn = tenants.lock()?;
         let edited = tenants.edited(change)?;
+        let planned = ensure_routable(tenants, change, &edited)?;
         let heard = tenants.write(&edited.text)?;
-        (edited, heard)
+        (edited, heard, planned)
     };
     let in_charge: Vec<PartitionsTaken> =
         heard.iter().filter_map(|heard| heard.taken).filter(|taken| taken.in_charge).collect();
@@ -130,8 +174,23 @@ fn carry_out(tenants: &Tenants<'_>, change: &Change, args: ChangeArgs, done: &st
         let same = if edited.is_same && smps == 0 { ", as before" } else { "" };
         print(&format!("{done}{same}: {}{first}\n", count_of(smps as usize, "SMP")))?;
         warn(waiting, kept);
+        planned.iter().for_each(warn_of_policies);
     }
     undone(&heard, !in_charge.is_empty())
+}
+
+/// What the routing does not keep, and that no engine looks at policies.
+fn warn_of_policies(planned: &Preview) {
+    if planned.routes.is_empty() {
+        say_labelled(
+            "note:",
+            "36",
+            "no engine of this laboratory reads policies: `weft up --engine pftree-ext`",
+        );
+    }
+    for sentence in planned.routes.iter().flat_map(|routes| &routes.unsatisfied) {
+        say_labelled("warning:", "33", sentence);
+    }
 }
 
 fn warn(waiting: u64, kept: u64) {

@@ -37,7 +37,7 @@ pub(super) fn run(lab: Option<&str>, args: RunArgs) -> anyhow::Result<ExitCode> 
 
 fn options(args: RunArgs) -> Options {
     let RunArgs { files, all, report, resume, simulated, both, allow_busy, .. } = args;
-    let RunArgs { only, seeds, crossbar, profile, jobs, tape, .. } = args;
+    let RunArgs { only, seeds, crossbar, lane_share, conditions, profile, jobs, tape, .. } = args;
     Options {
         files,
         all,
@@ -50,6 +50,8 @@ fn options(args: RunArgs) -> Options {
         only,
         seeds,
         crossbar,
+        lane_share,
+        conditions,
         profile,
         jobs,
     }

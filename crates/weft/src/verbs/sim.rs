@@ -20,6 +20,7 @@ use weft_wire::count_of;
 use crate::cli::SimArgs;
 use crate::engine_options::warn_of_fallback;
 use crate::interrupt::break_off_when_interrupted;
+use crate::learning::learning;
 use crate::output::{Table, print, print_json};
 use crate::sm_options::{Defaults, sm_options};
 
@@ -38,6 +39,7 @@ pub(super) fn run(args: &SimArgs) -> anyhow::Result<()> {
     break_off_when_interrupted(|| "the fabric was not up, and there is no result")?;
     let fabric = topology_file::load(&args.file)?;
     let sm = sm_options(&args.sm, Some(&fabric), &Defaults { qos: true, lids: LidScheme::Prepopulated })?;
+    let sm = learning(sm, None)?;
     let seats = seats::of_managers(&fabric, &args.file, &args.sm.sm_at)?;
     let names = (0..).map(|number| if number == 0 { SM.to_owned() } else { standby_name(number - 1) });
     let managers = Managers::new(&fabric, names.zip(seats.iter().copied()).collect());

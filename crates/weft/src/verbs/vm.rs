@@ -56,21 +56,35 @@ fn managers(lab: &Lab) -> impl Iterator<Item = &str> {
     lab.record.vmms.iter().map(|place| place.name.as_str())
 }
 
-/// The manager that has a virtual machine; the first one where none has.
+/// The manager that has a virtual machine; the first one where none has. A silent one may have it, where no other has.
 fn manager_of(lab: &Lab, vm: &str) -> anyhow::Result<String> {
     let first = managers(lab).next().unwrap_or(VMM).to_owned();
     if lab.record.vmms.len() < 2 {
         return Ok(first);
     }
-    let all = all_machines(lab)?;
-    let found = all.into_iter().find(|(_, ports)| ports.iter().any(|port| port.vm == vm));
-    Ok(found.map_or(first, |(manager, _)| manager.to_owned()))
+    let found = first_manager(lab, |_, ports| Ok(ports.iter().any(|port| port.vm == vm)))?;
+    Ok(found.map_or(first, str::to_owned))
 }
 
-/// All virtual machines, with the managers that they are of.
-fn all_machines(lab: &Lab) -> anyhow::Result<Vec<(&str, Vec<VPort>)>> {
-    let of = |manager| Ok((manager, all_vports(&lab.folder, manager).map_err(away(manager))?));
-    managers(lab).map(of).collect()
+/// The machines of each manager, or why it does not answer.
+fn all_machines(lab: &Lab) -> impl Iterator<Item = (&str, anyhow::Result<Vec<VPort>>)> {
+    managers(lab).map(|manager| (manager, all_vports(&lab.folder, manager).map_err(away(manager))))
+}
+
+/// The first manager that `is_it`. Where none of those that answer is, a silent one is an error: it could be.
+fn first_manager(
+    lab: &Lab,
+    is_it: impl Fn(&str, &[VPort]) -> anyhow::Result<bool>,
+) -> anyhow::Result<Option<&str>> {
+    let mut silent = None;
+    for (manager, machines) in all_machines(lab) {
+        match machines {
+            Ok(machines) if is_it(manager, &machines)? => return Ok(Some(manager)),
+            Ok(_) => {}
+            Err(error) => drop(silent.get_or_insert(error)),
+        }
+    }
+    silent.map_or(Ok(None), Err)
 }
 
 /// The host that a node's name means, as its manager calls it, and the manager: `only` that one, if one is named.
@@ -110,7 +124,8 @@ fn check_names(lab: &Lab, args: &VmCreateArgs, manager: &str) -> anyhow::Result<
     }
     let fleet = format!("{}-", args.name);
     let clashes = |vm: &str| vm == args.name || (args.count.is_some() && vm.starts_with(&fleet));
-    for (other, ports) in all_machines(lab)? {
+    for (other, ports) in all_machines(lab) {
+        let ports = ports?;
         if let Some(port) = ports.iter().find(|port| other != manager && clashes(&port.vm)) {
             let message = format!("a virtual machine `{}` runs in another piece of the fabric", port.vm);
             return Err(Failure::new(message).hint("choose another name; `weft vm ls` lists all").into());
@@ -125,14 +140,12 @@ fn roomy(lab: &Lab, machines: u32) -> anyhow::Result<&str> {
     if lab.record.vmms.len() < 2 {
         return Ok(first);
     }
-    for (manager, ports) in all_machines(lab)? {
+    let found = first_manager(lab, |manager, ports| {
         let part: VmmPart = bundle::load(&lab.folder.bundle().manager(manager))?;
         let slots: usize = part.hosts.iter().map(|host| host.slots.len()).sum();
-        if slots.saturating_sub(ports.len()) >= machines as usize {
-            return Ok(manager);
-        }
-    }
-    Ok(first)
+        Ok(slots.saturating_sub(ports.len()) >= machines as usize)
+    })?;
+    Ok(found.unwrap_or(first))
 }
 
 fn create(lab: &Lab, args: &VmCreateArgs) -> anyhow::Result<()> {
@@ -205,8 +218,18 @@ fn bar(count: u64, what: &'static str) -> ProgressBar {
 }
 
 fn list(lab: &Lab, json: bool) -> anyhow::Result<()> {
-    let ports: Vec<VPort> = all_machines(lab)?.into_iter().flat_map(|(_, ports)| ports).collect();
-    if json { print_json(&ports) } else { print(&table(&ports)) }
+    let (mut ports, mut silent) = (Vec::new(), None);
+    for (_, machines) in all_machines(lab) {
+        match machines {
+            Ok(mut machines) => ports.append(&mut machines),
+            Err(error) => drop(silent.get_or_insert(error)),
+        }
+    }
+    // What is known is shown, and that it is not all.
+    if silent.is_none() || !ports.is_empty() {
+        if json { print_json(&ports) } else { print(&table(&ports)) }?;
+    }
+    silent.map_or(Ok(()), Err)
 }
 
 fn table(ports: &[VPort]) -> String {

@@ -1,10 +1,11 @@
 //! A hub of remote processes: the list of revoked identities that it got outlives it.
 
-use std::net::{SocketAddr, UdpSocket};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use common::ports::free_port;
 use common::{Home, Running, planned_port, text, wait_until};
 use rustix::process::Signal;
 use tokio::io::AsyncWriteExt as _;
@@ -12,10 +13,6 @@ use weft_link::{Call, Credentials, Identity, Peer, Protocol, VisitorStream};
 use weft_wire::Guid;
 
 use crate::common;
-
-fn free_port() -> String {
-    UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string()
-}
 
 /// A planned laboratory, and its bundle as containers have it: without the authority's key.
 struct Apart {

@@ -1,14 +1,15 @@
 //! `--at`: verbs on a remote laboratory, by the door of its hub.
 
 use std::collections::BTreeMap;
-use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 
+use common::ports::free_port;
 use common::{Home, Running, text, wait_until};
 use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::common;
+use crate::ui::Page;
 
 /// A laboratory whose hub has a door, and the arguments that lead there.
 struct Behind {
@@ -20,12 +21,16 @@ struct Behind {
 
 impl Behind {
     fn up(options: &[&str]) -> Self {
-        let (lab, user) = (Home::new(), Home::new());
-        // Free when it was asked for; the hub says if it no longer is.
-        let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
+        let lab = Home::new();
         let tree = lab.small_tree();
-        lab.weft(&[&["up", "--pack", "4", "--hub-door", &port], options, &[text(&tree)]].concat()).succeeds();
-        Self { lab, user, at: format!("127.0.0.1:{port}") }
+        Self::up_in(lab, &[options, &[text(&tree)]].concat())
+    }
+
+    /// The last of the arguments is the fabric's file.
+    fn up_in(lab: Home, arguments: &[&str]) -> Self {
+        let port = free_port().to_string();
+        lab.weft(&[&["up", "--pack", "4", "--hub-door", &port], arguments].concat()).succeeds();
+        Self { lab, user: Home::new(), at: format!("127.0.0.1:{port}") }
     }
 
     fn identity(&self, role: &str) -> String {
@@ -81,6 +86,44 @@ fn verbs_tell_from_elsewhere_what_they_tell_at_home() {
     assert!(told.succeeds().stdout.contains("\"subnet-up\""), "{}", told.stdout);
     // Only the mark of each client's folder was there, and it has gone with the client.
     assert!(behind.user.is_empty(), "clients leave nothing behind");
+}
+
+/// Options of the routing are the subnet manager's to tell: no configuration can be read behind a door.
+#[test]
+fn lanes_and_cuts_are_judged_from_elsewhere_as_at_home() {
+    let lab = Home::new();
+    lab.weft(&["topo", "gen", "ring", "--switches", "5", "--hosts", "1", "-o", "ring.topo"]).succeeds();
+    let behind = Behind::up_in(lab, &["--engine", "lash", "--lanes", "4", "ring.topo"]);
+    let lanes = |check: &Value| check["deadlock"].clone();
+    let (far, near) = (behind.json(&["check", "--json"]), behind.lab.json(&["check", "--json"]));
+    assert_eq!((&near["deadlock"]["by_lane"], lanes(&far)), (&Value::Bool(true), lanes(&near)));
+    let links = behind.lab.json(&["links", "--json"]);
+    let is_switch = |end: &Value| end["node"].as_str().unwrap().starts_with("switch");
+    let between = |link: &&Value| is_switch(&link["a"]) && is_switch(&link["b"]);
+    let links: Vec<&Value> = links.as_array().unwrap().iter().filter(between).collect();
+    assert_eq!(links.len(), 5);
+    for link in links {
+        let port = format!("{}:{}", link["a"]["node"].as_str().unwrap(), link["a"]["port"]);
+        let verb = ["links", "--if-cut", &port, "--json"];
+        assert_eq!(behind.json(&verb), behind.lab.json(&verb), "{port}");
+    }
+}
+
+#[test]
+fn the_page_from_elsewhere_shows_partitions_as_they_are() {
+    let lab = Home::new();
+    lab.write("partitions", "Default=0x7fff : ALL=full ;\nweb=0x0102 : ;\n");
+    let tree = lab.small_tree();
+    let behind = Behind::up_in(lab, &["--partitions", "partitions", text(&tree)]);
+    let identity = behind.identity("viewer");
+    let arguments = ["--at", &behind.at, "--identity", &identity, "ui", "--no-browser"];
+    let page = Page::serve(Running::start(&behind.user, &arguments));
+    let mut watch = page.watch();
+    let web = |state: &Value| state["partitions"]["0x0102"].clone();
+    watch.until("the partition is there", |state| web(state)["members"] == 0);
+    behind.lab.weft(&["partition", "join", "web", "host-1"]).succeeds();
+    watch.until("its member is there", |state| web(state)["full"] == serde_json::json!(["host-1"]));
+    page.close();
 }
 
 #[test]
@@ -247,7 +290,7 @@ fn a_cable_that_is_moved_from_elsewhere_keeps_its_delay() {
         }
         std::fs::write(path, part.to_string()).unwrap();
     }
-    let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
+    let port = free_port().to_string();
     lab.weft(&["up", "--bundle", text(&bundle)]).succeeds();
     lab.weft(&["fault", "kill", "hub"]).succeeds();
     lab.weft(&["hub", "--detached", "--door", &port]).succeeds();

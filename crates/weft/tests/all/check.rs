@@ -3,6 +3,9 @@
 use common::{Home, signal, text, wait_until};
 use rustix::process::Signal;
 use serde_json::Value;
+use weft_bundle::folder::LabFolder;
+use weft_lab::check;
+use weft_lab::view::Lab;
 use weft_topology::generate::{AGGREGATION_NODE, GenerateOptions, with_node_at_every_switch, xgft};
 
 use crate::common;
@@ -185,4 +188,28 @@ fn a_degraded_link_is_told_without_a_manager_of_wefts() {
     wait_until("the link is degraded", || {
         home.weft(&["status"]).succeeds().stdout.contains("degraded cables: 1; `weft links` shows them\n")
     });
+}
+
+/// Places that were read before a move are old, and machines are looked for at their new ones.
+fn a_check_finds_what_has_moved(lids: &str) {
+    let home = Home::new();
+    let file = home.small_tree();
+    home.weft(&["up", text(&file), "--vfs", "2", "--lids", lids]).succeeds();
+    home.weft(&["vm", "create", "web1", "--host", "host-0"]).succeeds();
+    home.weft(&["check", "--wait", "30"]).succeeds();
+    let folder = LabFolder::of_run(&home.lab("default"), "default").unwrap();
+    let before = Lab::load_live(&folder).unwrap();
+    home.weft(&["vm", "migrate", "web1", "host-3"]).succeeds();
+    let report = check::check(&before, &check::Options { wait: 30, ..check::Options::default() }).unwrap();
+    assert!(report.ok && report.subnet_up && report.cables_out_of_service == 0, "{lids}: {report:?}");
+}
+
+#[test]
+fn a_check_finds_what_moved_before_with_dynamic_lids() {
+    a_check_finds_what_has_moved("dynamic");
+}
+
+#[test]
+fn a_check_finds_what_moved_before_with_prepopulated_lids() {
+    a_check_finds_what_has_moved("prepopulated");
 }

@@ -205,6 +205,25 @@ fn flows_follow_a_virtual_machine() {
     no_host_is_left(&home);
 }
 
+/// GUID and LID stay with functions: the sender looks the machine's name up after its acknowledgement timeout, and its flow goes on.
+#[test]
+fn flows_find_a_machine_that_has_another_guid() {
+    let home = Home::new();
+    let stay = ["--vfs", "2", "--lids", "dynamic", "--vm-lids-stay", "true"];
+    up(&home, &[&stay[..], &["--vm-guids", "dynamic", "--notices", "none"]].concat());
+    home.weft(&["vm", "create", "web1", "--host", "host-0"]).succeeds();
+    home.weft(&["flow", "start", "host-1", "vm:web1", "--name", "in"]).succeeds();
+    goes_on(&home, "in");
+    let at = || flow(&home, "in")["to"]["at"]["node"].clone();
+    let before = at();
+    home.weft(&["vm", "plan", "web1", "host-3"]).fails(1, "GUID and LID stay with functions");
+    home.weft(&["vm", "migrate", "web1", "host-3"]).succeeds();
+    wait_until("it has the GUID of the function there", || at() != before);
+    goes_on(&home, "in");
+    assert!(home.weft(&["trace", "host-1", "vm:web1"]).stdout.contains("host-3 vSwitch"));
+    home.weft(&["flow", "stop", "--all"]).succeeds();
+}
+
 #[test]
 fn two_starts_at_once_with_one_name_begin_one_flow() {
     let home = Home::new();

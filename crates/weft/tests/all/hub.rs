@@ -1,10 +1,11 @@
 //! Hubs of laboratories of real processes: what they know, what they start again, and what goes on without them.
 
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use common::ports::free_port;
 use common::{Home, Running, runs, signal, text, wait_until};
 use rustix::process::Signal;
 use serde_json::Value;
@@ -233,6 +234,27 @@ fn a_hub_killed_during_the_start_is_replaced() {
     }
 }
 
+/// It has noted the start, and `up` has heard nothing of it.
+#[test]
+fn a_hub_killed_before_the_start_is_heard_is_replaced() {
+    use std::process::Stdio;
+    let home = Home::new();
+    let mut command = home.command(&["up", text(&home.small_tree())]);
+    let up = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let lock = home.lab("default").join("locks/hub");
+    let holder = || weft_process::lock::holder(&lock).ok().flatten();
+    wait_until("the hub runs", || holder().is_some());
+    signal(up.id(), Signal::STOP);
+    wait_until("it has started all", || home.lab("default").join("started").exists());
+    let _ = rustix::process::kill_process(holder().unwrap(), Signal::KILL);
+    wait_until("the hub is dead", || holder().is_none());
+    signal(up.id(), Signal::CONT);
+    let output = up.wait_with_output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success() && said.contains("another one goes on"), "{said}");
+    home.weft(&["check"]).succeeds();
+}
+
 /// Hub and `up` killed half way: `weft hub` goes on.
 #[test]
 fn the_next_hub_finishes_an_interrupted_start() {
@@ -336,7 +358,7 @@ fn a_hub_ends_with_its_laboratory() {
 #[test]
 fn a_hub_serves_http_where_it_is_told_to() {
     let home = Home::new();
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = free_port();
     up(&home, &["--hub-metrics", &port.to_string()]);
     let get = |path: &str| {
         let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
@@ -365,7 +387,7 @@ fn a_hub_serves_http_where_it_is_told_to() {
 #[test]
 fn a_hub_shows_strangers_nothing() {
     let home = Home::new();
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = free_port();
     let tree = home.small_tree();
     let everywhere = format!("0.0.0.0:{port}");
     let up = home.weft(&["up", "--pack", "all", "--hub-metrics", &everywhere, text(&tree)]);

@@ -2,9 +2,9 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
-use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 
+use common::ports::free_port;
 use common::{Home, Running, text, wait_until};
 use serde_json::Value;
 
@@ -114,7 +114,7 @@ fn all_identities_are_renewed_while_the_laboratory_runs() {
 #[test]
 fn an_operator_s_stolen_identity_is_of_no_use_at_the_hub_s_door() {
     let (home, user) = (Home::new(), Home::new());
-    let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
+    let port = free_port().to_string();
     let tree = home.small_tree();
     home.weft(&["up", "--pack", "4", "--hub-door", &port, text(&tree)]).succeeds();
     let folder = home.lab("default");

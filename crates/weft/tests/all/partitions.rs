@@ -1,6 +1,10 @@
 //! Partitions of a running laboratory: changed by the verb and by SIGHUP, and the same under another manager.
 
 use serde_json::{Value, json};
+use weft_machine::Time;
+use weft_routing::files::partitions::PartitionsFile;
+use weft_sim::{SimOptions, Simulation};
+use weft_sm::PartEnforce;
 
 use super::common::{self, Home, text, wait_until};
 
@@ -135,5 +139,183 @@ fn bad_changes_are_refused_in_one_line() {
     home.weft(&["partition", "join", "web", "host-2", "limited"]).succeeds();
     refused(&["leave", "web", "host-1"], "`host-1` is the last full member of web");
     assert_eq!(smps(&home, &["rm", "web"]), 4, "of two hosts and their switches");
+    home.weft(&["down"]).succeeds();
+}
+
+/// How well a partition is isolated is a flag of the file; a policy that no routing keeps is refused before anything is written.
+#[test]
+fn policies_are_previewed_set_and_refused() {
+    let home = Home::new();
+    let topology = home.small_tree();
+    home.write("partitions", "strict ;\nDefault=0x7fff : ALL=limited, SELF=full ;\n");
+    let engine = ["--engine", "pftree-ext,no_fallback", "--partitions", "partitions"];
+    home.weft(&[&["up", text(&topology)][..], &engine].concat()).succeeds();
+    home.weft(&["partition", "add", "one=0x0010"]).succeeds();
+    home.weft(&["partition", "add", "two=0x0020"]).succeeds();
+    for (name, host) in [("one", "host-0"), ("one", "host-2"), ("two", "host-1"), ("two", "host-3")] {
+        home.weft(&["partition", "join", name, host]).succeeds();
+    }
+    let before = file(&home);
+    let planned = home.json(&["partition", "policy", "one", "phy", "--dry-run", "--json"]);
+    assert_eq!((&planned["writes"], &planned["routes"][0]["engine"]), (&json!([]), &"pftree-ext".into()));
+    assert_eq!(file(&home), before, "nothing was written");
+    let said = home.weft(&["partition", "policy", "one", "phy", "--dry-run"]).succeeds().stdout.clone();
+    assert!(said.contains("pftree-ext: ") && said.ends_with("; nothing is written\n"), "{said}");
+    home.weft(&["partition", "policy", "one", "phy"]).succeeds();
+    assert_eq!(file(&home), before.replace("one=0x0010 :", "one=0x0010, isolation=phy :"));
+    let routing = home.json(&["status", "--json"])["sm"]["routing"].to_string();
+    assert!(routing.contains("1 with links of their own"), "{routing}");
+    // A host in both cannot keep their links apart, whichever comes first.
+    home.weft(&["partition", "join", "two", "host-0"])
+        .fails(2, "a policy of the partitions file cannot be met");
+    assert_eq!(file(&home), before.replace("one=0x0010 :", "one=0x0010, isolation=phy :"));
+    home.weft(&["partition", "policy", "one", "def"]).succeeds();
+    assert_eq!(file(&home), before);
+    home.weft(&["partition", "join", "two", "host-0"]).succeeds();
+    let kept = file(&home);
+    let refused = home.weft(&["partition", "policy", "one", "phy"]);
+    refused.fails(2, "the policy phy of one cannot be met");
+    assert!(refused.stderr.contains("hint: `best-effort ;`"), "{}", refused.stderr);
+    assert_eq!(file(&home), kept, "nothing was written");
+    home.weft(&["partition", "policy", "three", "phy"]).fails(2, "no partition is called `three`");
+    home.weft(&["partition", "policy", "one", "solid"]).fails(2, "solid");
+    home.weft(&["down"]).succeeds();
+}
+
+/// A queue pair whose key goes ends, and `flow ls` says why, at both of its ends.
+#[test]
+fn flows_of_a_partition_that_is_left_end_with_a_reason() {
+    let home = Home::new();
+    up(&home, Some("Default=0x7fff : ALL=limited, SELF=full ;\nweb=0x0102 : ;\ndb=0x0050 : ;\n"));
+    for (name, host) in [("web", "host-1"), ("web", "host-2"), ("db", "host-2"), ("db", "host-3")] {
+        home.weft(&["partition", "join", name, host]).succeeds();
+    }
+    for (name, from, to) in
+        [("out", "host-1", "host-2"), ("in", "host-2", "host-1"), ("db", "host-2", "host-3")]
+    {
+        home.weft(&["flow", "start", from, to, "--name", name, "--rate", "0.2"]).succeeds();
+    }
+    let flow = |name: &str| {
+        let flows = home.json(&["flow", "ls", "--json"]);
+        flows.as_array().unwrap().iter().find(|flow| flow["name"] == name).unwrap().clone()
+    };
+    let delivered = |name: &str| flow(name)["receiver"]["bytes"].as_u64().unwrap_or(0);
+    for name in ["out", "in", "db"] {
+        wait_until(name, || delivered(name) > 0);
+    }
+    home.weft(&["partition", "leave", "web", "host-1"]).succeeds();
+    let why = "the port has left partition 0x0102: its P_Key is not in the port's table any more";
+    wait_until("the sender says why", || flow("out")["sender"]["error"] == why);
+    wait_until("the receiver says why", || flow("in")["receiver"]["error"] == why);
+    let before = delivered("db");
+    wait_until("the other partition goes on", || delivered("db") > before);
+    let listed = home.weft(&["flow", "ls"]).succeeds().stdout.clone();
+    assert!(listed.contains("has left partition 0x0102"), "{listed}");
+    home.weft(&["down"]).succeeds();
+}
+
+/// The same changes on processes and in virtual time write the same blocks: those of the closed form, which counts the ports whose keys
+/// differ, twice where their switches look.
+#[test]
+fn live_and_virtual_write_the_blocks_of_the_closed_form() {
+    for (enforcement, enforce, times) in [("both", PartEnforce::Both, 2), ("off", PartEnforce::Off, 1)] {
+        let home = Home::new();
+        let topology = home.small_tree();
+        let fabric = weft_topology::parse("t", &std::fs::read_to_string(&topology).unwrap()).unwrap();
+        let plan = |changes: &[&[usize]]| {
+            let guid = |host: &usize| fabric.node(fabric.hosts().nth(*host).unwrap().0).ports[1].guid;
+            let rule = |(nth, hosts): (usize, &&[usize])| {
+                let members: Vec<String> = hosts.iter().map(|host| format!("{}=full", guid(host))).collect();
+                format!("p{nth}={:#06x} : {} ;\n", 0x10 + nth, members.join(", "))
+            };
+            let rules = changes.iter().enumerate().map(rule).collect::<String>();
+            format!("Default=0x7fff : ALL=limited, SELF=full ;\n{rules}")
+        };
+        let before = plan(&[&[0, 1], &[2, 3], &[]]);
+        // Hosts 1 and 2 change one key each, host 3 two; host 0 none. One block each.
+        let after = plan(&[&[0, 1, 3], &[2, 3], &[1, 2, 3]]);
+        let closed_form = 3 * times;
+
+        home.write("partitions", &before);
+        let options = ["--partitions", "partitions", "--part-enforce", enforcement];
+        home.weft(&[&["up", text(&topology)][..], &options].concat()).succeeds();
+        let live = blocks_written(&home);
+        std::fs::write(home.lab("default").join("partitions.conf"), &after).unwrap();
+        let told = home.json(&["ask", "sm", "read-partitions"]);
+        assert_eq!(told["smps"], closed_form, "{told}");
+        assert_eq!(blocks_written(&home) - live, closed_form, "agents receive them");
+        home.weft(&["down"]).succeeds();
+
+        let read = |text: &str| PartitionsFile::parse("f", text).unwrap();
+        let at = fabric.attach_place().unwrap();
+        let manager = fabric.port(at).map(|port| port.guid);
+        let mut options = SimOptions { sm_port: Some(at), ..SimOptions::default() };
+        options.sm.routing.part_enforce = enforce;
+        options.sm.routing.engine.partitions = Some(read(&before).resolve(&fabric, manager));
+        let mut simulation = Simulation::new(&fabric, options, 1);
+        simulation.run_until_quiet(Time::from_secs(100)).unwrap();
+        let written = |simulation: &Simulation| -> u64 {
+            let devices = fabric.iter().filter_map(|(node, _)| simulation.device(node));
+            devices.map(|device| device.statistics().p_key_writes).sum()
+        };
+        let begin = written(&simulation);
+        simulation.set_partitions(&read(&after).resolve(&fabric, manager));
+        simulation.run_until(simulation.now() + Time::from_secs(2));
+        assert_eq!(written(&simulation) - begin, closed_form, "virtual devices receive them");
+    }
+}
+
+/// Blocks of P_Key tables that the agents of a laboratory have taken.
+fn blocks_written(home: &Home) -> u64 {
+    const COUNTER: &str = "weft_agent_p_key_blocks_written_total";
+    let agents = home.json(&["ps", "--json"]);
+    let is_agent = |process: &&Value| matches!(process["kind"].as_str(), Some("switch" | "hca"));
+    let names = agents
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(is_agent)
+        .map(|process| process["process"].as_str().unwrap());
+    let count = |name: &str| -> u64 {
+        let text = home.json(&["ask", name, "metrics"])["text"].as_str().unwrap().to_owned();
+        let lines = text.lines().filter(|line| line.starts_with(COUNTER));
+        lines.map(|line| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap() as u64).sum()
+    };
+    names.map(count).sum()
+}
+
+/// A machine's membership goes with its port: its flows, which the default partition would not carry, go on at its new host, and end when
+/// it leaves the partition there.
+#[test]
+fn a_tenants_machine_brings_its_partition_and_flows_along() {
+    let home = Home::new();
+    let topology = home.small_tree();
+    home.write("partitions", "Default=0x7fff : ALL=limited, SELF=full ;\nweb=0x0102 : ;\n");
+    home.weft(&["up", text(&topology), "--vfs", "2", "--partitions", "partitions"]).succeeds();
+    home.weft(&["vm", "create", "web1", "--host", "host-1"]).succeeds();
+    for member in ["vm:web1", "host-3"] {
+        home.weft(&["partition", "join", "web", member]).succeeds();
+    }
+    for (name, from, to) in [("out", "vm:web1", "host-3"), ("in", "host-3", "vm:web1")] {
+        home.weft(&["flow", "start", from, to, "--name", name, "--rate", "0.2"]).succeeds();
+    }
+    let flow = |name: &str| {
+        let flows = home.json(&["flow", "ls", "--json"]);
+        flows.as_array().unwrap().iter().find(|flow| flow["name"] == name).unwrap().clone()
+    };
+    let go_on = |what: &str| {
+        for name in ["out", "in"] {
+            let delivered = || flow(name)["receiver"]["bytes"].as_u64().unwrap_or(0);
+            let before = delivered();
+            wait_until(&format!("{name} {what}"), || delivered() > before);
+        }
+    };
+    go_on("at the first host");
+    home.weft(&["vm", "migrate", "web1", "host-2"]).succeeds();
+    go_on("at the second host");
+    home.weft(&["partition", "leave", "web", "vm:web1"]).succeeds();
+    let why = "the port has left partition 0x0102: its P_Key is not in the port's table any more";
+    wait_until("the machine's sender says why", || flow("out")["sender"]["error"] == why);
+    wait_until("the machine's receiver says why", || flow("in")["receiver"]["error"] == why);
     home.weft(&["down"]).succeeds();
 }

@@ -136,6 +136,20 @@ fn a_manager_with_room_is_asked(home: &Home) {
     }
 }
 
+/// Machines of the other plane are listed and move while a manager is dead; where its own are, it is named.
+fn a_dead_manager_stops_no_other(home: &Home) {
+    home.weft(&["fault", "kill", "vmm-2"]).succeeds();
+    home.weft(&["vm", "migrate", "web1", "node03 mlx5_0"]).succeeds();
+    home.weft(&["vm", "migrate", "web2", "node03 mlx5_0"]).fails(1, "VM manager vmm-2 does not answer");
+    let list = home.weft(&["vm", "ls"]);
+    assert_eq!(list.code, 1, "{}", list.stderr);
+    assert!(list.stdout.contains("web1") && !list.stdout.contains("web2"), "{}", list.stdout);
+    assert!(list.stderr.contains("VM manager vmm-2 does not answer"), "{}", list.stderr);
+    home.weft(&["fault", "restart", "vmm-2"]).succeeds();
+    wait_until("it is back", || home.weft(&["vm", "ls"]).code == 0);
+    home.weft(&["vm", "migrate", "web1", "node02 mlx5_0"]).succeeds();
+}
+
 /// Both ports of an adapter have virtual functions of their own, and each plane has a VM manager for its own.
 #[test]
 fn machines_move_within_their_plane() {
@@ -174,8 +188,31 @@ fn machines_move_within_their_plane() {
     wait_until("it is back", || home.weft(&["vm", "migrate", "web1", "node02 mlx5_0"]).code == 0);
     home.weft(&["vm", "migrate", "web2", "node02 mlx5_0"]).succeeds();
     assert_eq!(hosts(), ["node02-p1", "node02-p2"]);
+    a_dead_manager_stops_no_other(&home);
+    assert_eq!(hosts(), ["node02-p1", "node02-p2"]);
     home.weft(&["vm", "destroy", "web2"]).succeeds();
     let status = home.weft(&["status"]);
     assert!(status.succeeds().stdout.contains("VM manager vmm-2: 0 virtual machines"), "{}", status.stdout);
     assert!(status.stdout.contains("VM manager: 1 virtual machine (1 running)"), "{}", status.stdout);
+}
+
+/// The planes become one subnet with one master; each VM manager goes on with the machines and hosts that it had.
+#[test]
+fn machines_move_on_where_a_cable_joins_planes() {
+    let home = home();
+    let polls = ["--polling-ms", "500", "--polling-retries", "1"];
+    let seats = ["--sm-at", "node01 mlx5_0:1", "--sm-at", "node01 mlx5_0:2"];
+    up(&home, &[&["--vfs", "1"], &polls[..], &seats]);
+    home.weft(&["vm", "create", "web1", "--host", "node02 mlx5_0"]).succeeds();
+    home.weft(&["vm", "create", "web2", "--host", "node02 mlx5_0:2"]).succeeds();
+    home.weft(&["topo", "connect", "plane-1:5", "plane-2:5"]).succeeds();
+    wait_until("one subnet", || home.weft(&["check"]).code == 0);
+    home.weft(&["vm", "migrate", "web1", "node03 mlx5_0"]).succeeds();
+    home.weft(&["vm", "migrate", "web2", "node04 mlx5_0:2"]).succeeds();
+    let list = home.json(&["vm", "ls", "--json"]);
+    let hosts = list.as_array().unwrap().iter().map(|vm| vm["system_name"].as_str().unwrap());
+    assert_eq!(hosts.collect::<Vec<_>>(), ["node03-p1", "node04-p2"], "{list:#}");
+    let check = home.json(&["check", "--wait", "30", "--json"]);
+    assert_eq!((&check["ok"], &check["subnet_up"]), (&true.into(), &true.into()), "{check:#}");
+    assert_eq!(check["switches"], 10, "two planes, and the vSwitches of both ports of four hosts: {check:#}");
 }

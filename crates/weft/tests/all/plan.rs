@@ -67,6 +67,19 @@ fn a_bundle_keeps_secrets_in_place_and_no_local_path() {
     assert!(home.is_empty(), "`plan` started something");
 }
 
+/// Where physical functions hand notices on, all hosts run from the start; else the first flow begins them.
+#[test]
+fn hosts_of_a_bundle_subscribe_as_they_are_told() {
+    for (notices, from_start) in [("server", true), ("none", false), ("repath", false)] {
+        let home = Home::new();
+        let bundle = plan(&home, &["--vfs", "1", "--notices", notices]);
+        let part = std::fs::read(bundle.join("agents/a0000.json")).unwrap();
+        let part: Value = serde_json::from_slice(&part).unwrap();
+        assert_eq!(part["later_hosts"]["notices"], notices, "{part}");
+        assert_eq!(part["hosts"]["notices"], if from_start { notices.into() } else { Value::Null }, "{part}");
+    }
+}
+
 #[test]
 fn a_lab_starts_from_a_bundle_and_agents_restart_from_it() {
     let home = Home::new();

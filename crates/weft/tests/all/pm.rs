@@ -78,6 +78,61 @@ fn it_sweeps_at_a_port_of_its_own() {
     assert!(!runs(pid) && home.is_empty());
 }
 
+/// A tree of two leaves with four hosts each and two spines.
+fn wide_tree(home: &Home) -> &'static str {
+    let shape = ["--children", "4,2", "--parents", "1,2", "--describe", "plain", "-o", "wide.topo"];
+    home.weft(&[&["topo", "gen", "xgft"], &shape[..]].concat()).succeeds();
+    "wide.topo"
+}
+
+#[test]
+fn reports_of_traffic_are_weighed() {
+    let home = Home::new();
+    let file = wide_tree(&home);
+    let options = ["--pm", "--pm-interval", "200", "--learn-weights", "2", "--engine", "pftree-wt"];
+    home.weft(&[&["up", file, "--pack", "all"], &options[..]].concat()).succeeds();
+    for (from, to) in [("host-4", "host-0"), ("host-5", "host-2")] {
+        home.weft(&["flow", "start", from, to]).succeeds();
+    }
+    let learning = || home.json(&["status", "--json"])["sm"]["learning"].clone();
+    wait_until("a report is weighed", || {
+        let learning = learning();
+        learning["taken"].as_u64().unwrap_or(0) + learning["kept"].as_u64().unwrap_or(0) > 0
+    });
+    let said = home.weft(&["events", "--kind", "received-weighed"]).succeeds().stdout.clone();
+    assert!(said.contains("weighed what 8 hosts received: the busiest link carries"), "{said}");
+    let said = home.weft(&["events", "--kind", "received-reported"]).succeeds().stdout.clone();
+    assert!(said.contains("reported to the subnet manager what hosts receive"), "{said}");
+    let shown = home.weft(&["status"]).succeeds().stdout.clone();
+    assert!(shown.contains("learned from traffic: "), "{shown}");
+    home.weft(&["check"]).succeeds();
+    home.weft(&["down"]).succeeds();
+}
+
+#[test]
+fn learning_without_effect_is_refused_in_words() {
+    let home = Home::new();
+    let file = wide_tree(&home);
+    let plan = |arguments: &[&str]| home.weft(&[&["plan", file, "--out", "bundle"], arguments].concat());
+    let learn = ["--pm", "--learn-weights", "2"];
+    plan(&["--pm", "--learn-weights", "0"]).fails(2, "0 is not in 1..=1000000");
+    plan(&["--learn-weights", "2"]).fails(2, "--pm");
+    plan(&[&learn[..], &["--engine", "minhop"]].concat()).fails(2, "--learn-weights means nothing to minhop");
+    plan(&[&learn[..], &["--engine", "updn"]].concat())
+        .fails(2, "weights are read by pftree-wt, pftree-combined");
+    plan(&["--pm", "--order", "received", "--engine", "ftree"]).fails(2, "say --pm --learn-weights SWEEPS");
+    plan(&[&learn[..], &["--order", "received", "--engine", "dor"]].concat())
+        .fails(2, "--order means nothing to dor");
+    home.weft(&["routes", "compute", file, "--engine", "ftree", "--order", "received"])
+        .fails(2, "--order received takes the counts of a performance manager");
+    plan(&[&learn[..], &["--order", "received", "--engine", "ftree"]].concat()).succeeds();
+    let config = std::fs::read_to_string(home.folder().join("bundle/managers/sm.json"));
+    assert!(
+        config.is_ok_and(|config| config.replace(' ', "").contains("\"learn_order\":true")),
+        "the plan carries it"
+    );
+}
+
 #[test]
 fn it_outlives_its_agent_the_subnet_manager_and_other_agents() {
     let home = Home::new();

@@ -5,6 +5,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
+use common::ports::free_port;
 use common::{Done, Home, text, wait_until};
 use serde_json::{Value, json};
 
@@ -59,7 +60,7 @@ impl Relay {
 #[test]
 fn requests_go_in_and_replies_come_out() {
     let home = Home::new();
-    let port = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
+    let port = free_port().to_string();
     home.weft(&["up", text(&home.small_tree()), "--hub-door", &port]).succeeds();
     let identity = home.lab("default").join("identities/viewer.pem");
     let at = format!("127.0.0.1:{port}");

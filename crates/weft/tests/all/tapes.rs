@@ -9,6 +9,9 @@ use weft_page::tape::Tape;
 use crate::common;
 use crate::ui::{Page, node, rows};
 
+/// Nothing takes longer, also where other tests run beside it.
+const BOUND_MS: u128 = 60_000;
+
 /// A tape that was written.
 struct Written(Tape<std::fs::File>);
 
@@ -102,6 +105,8 @@ fn a_page_goes_back_to_before_it_was_opened() {
     let markup = "<script>alert(1)</script>";
     home.write("partitions.conf", &format!("{markup}=0x1 : ALL=full;\nDefault=0x7fff : ALL=full;\n"));
     home.weft(&["up", text(&tree), "--partitions", "partitions.conf"]).succeeds();
+    // Its minutes begin with the first state that it has seen.
+    wait_until("the hub keeps states", || home.weft(&["ask", "hub", "past"]).stdout.contains(r#"\"key\""#));
     home.weft(&["fault", "kill", "switch-2-1"]).succeeds();
     wait_until("the hub keeps that", || home.weft(&["ask", "hub", "past"]).stdout.contains(r#"\"down\""#));
     home.weft(&["fault", "restart", "switch-2-1"]).succeeds();
@@ -217,6 +222,34 @@ fn a_run_in_virtual_time_is_taped_by_its_own_clock() {
     assert!((13_000..19_000).contains(&hot), "{hot}");
     // Several runs want a folder.
     home.weft(&["run", text(&file), "--virtual", "--tape", "run.tape"]).fails(2, "2 runs have a tape each");
+}
+
+/// On processes the clock is the machine's, and packets are those of the run. How fast they are is no matter here.
+#[test]
+fn a_live_run_is_taped_by_the_wall_clock() {
+    let home = Home::new();
+    let file = home.write(
+        "short.toml",
+        "title = \"two hosts\"\nduration = 4\n[fabric]\ntopology = \"tree.topo\"\n[engine]\nchain = \"minhop\"\n\
+         [flow.far]\nfrom = \"host-0\"\nto = \"host-3\"\nstart = 0.5\n[window]\nsteady = [1, 4]\n",
+    );
+    home.small_tree();
+    let run = home.weft(&["run", text(&file), "--allow-busy", "--tape", "run.tape"]);
+    // One that woke up too late is taped as well.
+    assert!(run.code == 0 || run.stderr.contains("machine too busy"), "{}", run.stderr);
+    let mut tape = Written::open(&home.folder().join("run.tape"));
+    let span = tape.0.span();
+    let now_ms = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis();
+    let ago = now_ms - u128::from(span.to_ms);
+    assert!(ago < BOUND_MS && span.to_ms - span.from_ms >= 3000, "{span:?}, {ago} ms ago");
+    let seen = (span.from_ms..=span.to_ms).step_by(100).map(|ms| tape.at(ms));
+    let flowed = seen.filter(|state| {
+        let far = &state["flows"]["far"];
+        far["state"] == "running" && far["mbps"].as_f64().is_some_and(|mbps| mbps > 0.0)
+    });
+    let shown: Vec<Value> = flowed.collect();
+    assert!(!shown.is_empty(), "{span:?}: {}", tape.last()["flows"]);
+    assert_eq!((&shown[0]["clock"], &shown[0]["may_act"]), (&json!("wall"), &Value::Null));
 }
 
 #[test]

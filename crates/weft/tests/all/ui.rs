@@ -24,7 +24,11 @@ pub(crate) struct Page {
 
 impl Page {
     pub(crate) fn open(home: &Home, arguments: &[&str]) -> Self {
-        let mut process = Running::start(home, &[&["ui", "--no-browser"], arguments].concat());
+        Self::serve(Running::start(home, &[&["ui", "--no-browser"], arguments].concat()))
+    }
+
+    /// That of a process that has just begun to serve it.
+    pub(crate) fn serve(mut process: Running) -> Self {
         let url = process.line();
         let (address, token) = url.strip_prefix("http://").unwrap().split_once("/#token=").unwrap();
         assert!(address.starts_with("127.0.0.1:") && token.len() == 32, "{url}");

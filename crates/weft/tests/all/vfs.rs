@@ -211,6 +211,9 @@ fn bad_lids_and_weights_of_functions_are_refused_in_words() {
     {
         up(&["--vfs", "1", "--lids", "dynamic", option, bad]).fails(2, option);
     }
+    up(&["--vfs", "1", "--lids", "dynamic", "--vm-guids", "dynamic"])
+        .fails(2, "--vm-guids dynamic leaves LIDs with functions, too");
+    up(&["--notices", "server"]).fails(2, "there are no virtual functions to hand notices on to");
     for bad in ["0", "0.0001", "1.001", "NaN", "90%"] {
         up(&["--vfs", "1", "--rebalance-below", bad]).fails(2, "a share is a number from 0.001 to 1");
     }

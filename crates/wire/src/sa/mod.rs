@@ -9,6 +9,7 @@ mod end_ports;
 mod events;
 mod moves;
 mod path;
+mod received;
 mod service;
 mod tables;
 
@@ -16,6 +17,7 @@ pub use end_ports::{GuidInfoRecord, LinkRecord, NodeRecord, PortInfoRecord, SmIn
 pub use events::{InformInfo, InformInfoRecord};
 pub use moves::{VmMove, VmMoveKind, VmMoveLate, VmMoveMethod, VmMoveOrder, VmMoveResult, VmMoveWrite};
 pub use path::{PathRate, PathRecord, Selector};
+pub use received::ReceivedData;
 pub use service::ServiceRecord;
 pub use tables::{
     LinearForwardingTableRecord, MulticastForwardingTableRecord, PKeyTableRecord, SlToVlTableRecord,
@@ -108,6 +110,8 @@ pub mod sa_attribute {
     pub const VM_MOVE: AttributeId = AttributeId::from_code(0xff10);
     /// weft's own: one write of the plan of such a move.
     pub const VM_MOVE_WRITE: AttributeId = AttributeId::from_code(0xff11);
+    /// weft's own: how much hosts receive.
+    pub const RECEIVED_DATA: AttributeId = AttributeId::from_code(0xff12);
 }
 
 /// The status of an answer of subnet administration: the class's own bits (IBA 15.2.2).

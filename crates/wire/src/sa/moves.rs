@@ -180,11 +180,13 @@ layout! {
         816, 16, detours: u16;
         /// How long after the last acknowledgement all late rows are written at the earliest, detours' too, in microseconds.
         832, 32, late_us: u32;
+        /// How long queue pairs to and of the machine are held before the first write, in microseconds; 0 where they are not.
+        864, 32, held_us: u32;
         /// Why not, in words: UTF-8, filled up with zeros.
-        864, 736, reason: [u8; 92];
+        896, 704, reason: [u8; 88];
     }
 }
-record!(VmMove: VM_MOVE, 37);
+record!(VmMove: VM_MOVE, 38);
 
 layout! {
     /// One write of a plan.
@@ -225,7 +227,7 @@ impl VmMove {
     /// The same with a reason. What is too long is cut between two characters.
     pub fn with_reason(mut self, text: &str) -> Self {
         let end = text.floor_char_boundary(self.reason.len());
-        self.reason = [0; 92];
+        self.reason = [0; 88];
         self.reason[..end].copy_from_slice(&text.as_bytes()[..end]);
         self
     }
@@ -264,9 +266,9 @@ mod tests {
         let short = VmMove::default().with_reason("no tree");
         assert_eq!(short.reason_text(), "no tree");
         let long = VmMove::default().with_reason(&format!("x{}", "ß".repeat(60)));
-        assert_eq!(long.reason_text(), format!("x{}", "ß".repeat(45)));
+        assert_eq!(long.reason_text(), format!("x{}", "ß".repeat(43)));
         assert_eq!(long.with_reason("").reason_text(), "");
-        assert_eq!(VmMove { reason: [0xff; 92], ..VmMove::default() }.reason_text().chars().count(), 92);
+        assert_eq!(VmMove { reason: [0xff; 88], ..VmMove::default() }.reason_text().chars().count(), 88);
     }
 
     #[test]

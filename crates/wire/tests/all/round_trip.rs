@@ -111,6 +111,7 @@ structures! {
     PathRecord: 64 bytes;
     VmMove: 200 bytes;
     VmMoveWrite: 16 bytes;
+    ReceivedData: 200 bytes;
     Lrh: 8 bytes;
     Bth: 12 bytes;
     Deth: 8 bytes;

@@ -372,11 +372,12 @@ fn moves_of_machines() {
         silent: 0x0708,
         detours: 0x090a,
         late_us: 0x0b0c_0d0e,
+        held_us: 0x1112_1314,
         ..asked
     };
     let numbers = "01 01 03 02 0005 0001 00000014 00000002 00000028 00000004 00000003 00001234 0102 8001 \
-                   00106249 0304 0506 0708 090a 0b0c0d0e";
-    pinned(answer.with_reason("no"), &format!("{request} {numbers} 6e6f {}", "00".repeat(90)));
+                   00106249 0304 0506 0708 090a 0b0c0d0e 11121314";
+    pinned(answer.with_reason("no"), &format!("{request} {numbers} 6e6f {}", "00".repeat(86)));
     let write = VmMoveWrite {
         switch: Guid(0x1011_1213_1415_1617),
         round: 2,
@@ -391,6 +392,20 @@ fn moves_of_machines() {
     let silent =
         VmMoveWrite { switch: write.switch, is_silent: 1, silent_ms: 1074, ..VmMoveWrite::default() };
     pinned(silent, "1011121314151617 0000 0000 04000432");
+}
+
+#[test]
+fn received_data() {
+    let mut part = ReceivedData { report: 0x0102_0304, part: 0x0506, parts: 0x0708, ..Default::default() };
+    (part.guids[0], part.guids[11]) = (Guid(0x1011_1213_1415_1617), Guid(0x2021_2223_2425_2627));
+    (part.bytes[0], part.bytes[11]) = (0x3031_3233_3435_3637, 0x4041_4243_4445_4647);
+    let none = "00".repeat(80);
+    pinned(
+        part,
+        &format!(
+            "01020304 0506 0708 1011121314151617 {none} 2021222324252627 3031323334353637 {none} 4041424344454647"
+        ),
+    );
 }
 
 #[test]
@@ -411,6 +426,7 @@ fn components_cover_their_records() {
     covered::<PathRecord>();
     covered::<VmMove>();
     covered::<VmMoveWrite>();
+    covered::<ReceivedData>();
 }
 
 #[test]

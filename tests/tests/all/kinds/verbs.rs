@@ -75,6 +75,7 @@ pub(crate) const STEPS: &[Step] = &[
     Step { prints: Prints::Files, ..words("graph --route H1 H4 -o {scratch}/fabric.svg") },
     Step { prints: Prints::Files, ..words("tape --for 2s -o {scratch}/day.tape") },
     json("ask sm sm-status"),
+    json("ask sm routing-options"),
     json("ask pm pm-status"),
     json("ask vmm vms"),
     json("ask hub lab-status"),
@@ -164,7 +165,7 @@ for = 0.5
 "#;
 
 /// Further verbs of a laboratory, which one of the kinds refuses at least.
-pub(crate) const OTHERS: [&str; 18] = [
+pub(crate) const OTHERS: [&str; 20] = [
     "ui --no-browser",
     "up {topo}",
     "down",
@@ -175,6 +176,7 @@ pub(crate) const OTHERS: [&str; 18] = [
     "shell --ibsim -- true",
     "bench smp",
     "bench move",
+    "bench sa",
     "topo add-host H9 --at S1:3",
     "topo add-switch S9 --ports 4",
     "topo remove H4",
@@ -182,6 +184,7 @@ pub(crate) const OTHERS: [&str; 18] = [
     "partition add web",
     "partition rm web",
     "partition join web H4",
+    "partition policy web vlane",
     "partition leave web H4",
 ];
 

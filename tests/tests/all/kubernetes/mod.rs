@@ -31,6 +31,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const MONITOR: &str = "ServiceMonitor";
 const OPERATORS_RULES: &str = "PrometheusRule";
 
+/// A manager of each kind in each of two planes.
+const PLANES: [&str; 7] = ["--sm-at", "node01 mlx5_0:1", "--sm-at", "node01 mlx5_0:2", "--pm", "--vfs", "1"];
+
 /// Manifests and their bundle.
 struct Manifests {
     folder: TempDir,
@@ -93,6 +96,7 @@ fn manifests_keep_to_the_schemas_and_to_the_bundle() {
         ("ring-4.topo", &["--sm", "opensm"]),
         ("ring-4.topo", &["--pm", "--metrics", "--prometheus", "prom", "--grafana", "graf"]),
         ("ring-4.topo", &["--vfs", "2", "--lids", "dynamic", "--storage-class", "fast.example.com"]),
+        ("two-planes.topo", &PLANES),
         ("ring-4.topo", &["--sm", "none", "--namespace", "ring", "--door", "31000", "--user", "1000:2000"]),
     ] {
         let manifests = Manifests::of(topology, options);
@@ -102,7 +106,11 @@ fn manifests_keep_to_the_schemas_and_to_the_bundle() {
         manifests.of_kind("StatefulSet").into_iter().for_each(|(name, set)| pod_is_closed(name, set));
         pods_are_looked_after(&manifests);
         labels_are_those_that_kubernetes_recommends(&manifests);
-        drains_leave_managers_and_most_agents(&manifests, options.contains(&"--standby"));
+        let several = options.contains(&"--standby") || topology == "two-planes.topo";
+        drains_leave_managers_and_most_agents(
+            &manifests,
+            if several { &["sm", "sm-2"][..] } else { &["sm"] },
+        );
         claims_are_of_the_class(
             &manifests,
             options.contains(&"--storage-class").then_some("fast.example.com"),
@@ -180,6 +188,26 @@ fn services_are_the_peers(manifests: &Manifests) {
     assert!(dialled.iter().all(|peer| addresses.values().any(|address| address == peer)), "{dialled:?}");
 }
 
+#[test]
+fn each_plane_has_pods_of_its_own_managers() {
+    let manifests = Manifests::of("two-planes.topo", &PLANES);
+    let sets = manifests.of_kind("StatefulSet");
+    let managers: Vec<&str> = sets
+        .keys()
+        .copied()
+        .filter(|name| ["sm", "pm", "vmm"].iter().any(|kind| name.starts_with(kind)))
+        .collect();
+    assert_eq!(managers, ["pm", "pm-2", "sm", "sm-2", "vmm", "vmm-2"]);
+    for kind in ["sm", "pm", "vmm"] {
+        let seats = [kind.to_owned(), format!("{kind}-2")].map(|name| {
+            let part: Value =
+                serde_json::from_str(&manifests.bundled(&format!("managers/{name}.json"))).unwrap();
+            (part["seat"]["node"].clone(), part["seat"]["port"].clone())
+        });
+        assert_ne!(seats[0], seats[1], "{kind}");
+    }
+}
+
 /// Whether a selector chooses an object.
 fn selects(selector: &Value, object: &Value) -> bool {
     let labels = &object["metadata"]["labels"];
@@ -248,7 +276,7 @@ fn secrets_are_kept_apart(manifests: &Manifests) {
         let keys = |text: &str| text.matches("BEGIN PRIVATE KEY").count();
         let private: usize = data.values().map(|file| keys(file.as_str().unwrap())).sum();
         assert_eq!(private, usize::from(name != "opensm"), "{name}");
-        let is_manager = ["sm", "sm-2", "pm", "vmm"].contains(&name);
+        let is_manager = ["sm", "pm", "vmm"].contains(&name.trim_end_matches("-2"));
         assert_eq!(data.contains_key("keys"), is_manager, "{name}: keys of management");
     }
     let authority = manifests.bundled("ca.key");

@@ -2,12 +2,12 @@
 
 #![allow(dead_code, reason = "each test file uses its own part")]
 
+#[path = "../../../../../tests/src/ports.rs"]
+mod ports;
 mod told;
 pub(crate) mod traffic;
 
-use std::collections::BTreeSet;
-use std::net::{SocketAddr, UdpSocket};
-use std::sync::Mutex;
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
@@ -152,17 +152,9 @@ fn the_device(guid: Guid) -> DeviceConfig {
     }
 }
 
-/// Ports that were given: the system may give one twice in a row.
-static GIVEN: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
-
-/// An address where no one listens; the tests bind it again at once.
+/// An address where no one listens, and that no other test process takes.
 pub(crate) fn free_address() -> SocketAddr {
-    loop {
-        let at = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        if GIVEN.lock().unwrap().insert(at.port()) {
-            return at;
-        }
-    }
+    (std::net::Ipv4Addr::LOCALHOST, ports::free_port()).into()
 }
 
 /// An agent in a thread.

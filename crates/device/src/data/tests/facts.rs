@@ -98,3 +98,24 @@ fn a_switch_has_no_host() {
     outputs.extend(bench.input(Input::LinkDown { port: ONE }));
     assert!(outputs.iter().all(|output| !matches!(output, Output::HostPort { .. })));
 }
+
+/// The part of a changed P_Key table's event (IBA 11.6.3): the host hears which keys there are, once a change.
+#[test]
+fn a_changed_p_key_table_is_told() {
+    let mut bench = hca(1);
+    bench.link_up(ONE);
+    set(&mut bench, |info| info.lid = Lid(8));
+    let mut write = |keys: [u16; 3]| {
+        let mut table = weft_wire::PKeyTable { p_keys: [PKey(0); 32] };
+        table.p_keys[..3].copy_from_slice(&keys.map(PKey));
+        let mut mad =
+            direct(smp(weft_wire::Method::Set, weft_wire::AttributeId::PKeyTable, 0, &table.encode()), &[9]);
+        weft_wire::DirectedSmp::hop_pointer.set(&mut mad.0, 1);
+        let route = weft_wire::MadRoute::smp(Lid::PERMISSIVE, Lid::PERMISSIVE);
+        let told = told(&bench.receive(ONE, weft_wire::Packet::from_mad(&route, &mad)));
+        told.into_iter().map(|facts| facts.p_keys).collect::<Vec<_>>()
+    };
+    assert_eq!(write([0x7fff, 0, 0x8009]), [[PKey(0x7fff), PKey(0x8009)]], "free places are left out");
+    assert_eq!(write([0x7fff, 0, 0x8009]), [[PKey(0); 0]; 0], "nothing has changed");
+    assert_eq!(write([0x7fff, 0x8008, 0x0009]), [[PKey(0x7fff), PKey(0x8008), PKey(9)]]);
+}

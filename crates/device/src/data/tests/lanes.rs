@@ -1,14 +1,14 @@
 //! Virtual lane arbitration, as a port's traffic shows it.
 
-use weft_wire::{AttributeId, Method, SlToVlTable, VlArbitrationEntry, VlArbitrationTable};
+use weft_wire::{AttributeId, Method, VlArbitrationEntry, VlArbitrationTable};
 
+use super::waits::own_lanes;
 use super::*;
 
 /// A switch with many packets of each of four lanes waiting for port 2: their slid is ten times their lane and more.
 fn crowded(packets: usize) -> Bench {
     let mut bench = data_switch(3, shaped());
-    let table = SlToVlTable { lanes: std::array::from_fn(|level| VirtualLane(level as u8 % 8)) };
-    bench.ask(Method::Set, AttributeId::SlToVlTable, 3 << 16, &table.encode());
+    own_lanes(&mut bench);
     for lane in 0..4u8 {
         for number in 0..packets as u16 {
             let slid = u16::from(lane) * 10 + number % 10;
@@ -20,7 +20,7 @@ fn crowded(packets: usize) -> Bench {
     bench
 }
 
-fn table(entries: &[(u8, u8)]) -> [u8; 64] {
+pub(super) fn table(entries: &[(u8, u8)]) -> [u8; 64] {
     let mut table = VlArbitrationTable::default();
     for (to, &(vl, weight)) in table.entries.iter_mut().zip(entries) {
         *to = VlArbitrationEntry { vl: VirtualLane(vl), weight, ..VlArbitrationEntry::default() };
@@ -40,7 +40,7 @@ fn order(bench: &mut Bench, lanes: u8) -> Vec<u8> {
     slids(&outputs).iter().map(|slid| (slid / 10) as u8).collect()
 }
 
-fn set_tables(bench: &mut Bench, low: &[(u8, u8)], high: &[(u8, u8)], limit: u8) {
+pub(super) fn set_tables(bench: &mut Bench, low: &[(u8, u8)], high: &[(u8, u8)], limit: u8) {
     for (part, entries) in [(1, low), (3, high)] {
         let answer = bench.ask(Method::Set, AttributeId::VlArbitrationTable, part << 16 | 2, &table(entries));
         assert_eq!(answer.status(), 0);

@@ -8,6 +8,7 @@ mod keys;
 mod lanes;
 mod lifetimes;
 mod marking;
+mod shares;
 mod timers;
 mod waits;
 

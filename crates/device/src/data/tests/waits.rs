@@ -21,7 +21,7 @@ fn port_wait(bench: &mut Bench, port: u8) -> u32 {
 }
 
 /// Level n on lane n.
-fn own_lanes(bench: &mut Bench) {
+pub(super) fn own_lanes(bench: &mut Bench) {
     let table = SlToVlTable { lanes: std::array::from_fn(|level| VirtualLane(level as u8 % 8)) };
     let modifier = if bench.device.port_snapshot(PortNum::ZERO).is_some() { 3 << 16 } else { 0 };
     bench.ask(Method::Set, AttributeId::SlToVlTable, modifier, &table.encode());

@@ -12,7 +12,7 @@ use weft_machine::{Machine, Time};
 use weft_wire::{
     AddressedMad, AttributeId, DataPacket, Guid, Lid, LinearForwardingTable, LinkParameters, Mad, Method,
     MgmtClass, NodeType, PKey, PhysState, PortNum, PortState, ServiceLevel, SlToVlTable, Smp, SwitchInfo,
-    VirtualLane, opcode,
+    VirtualLane, VlArbitrationEntry, VlArbitrationTable, opcode,
 };
 
 /// 4x at 4 Gb/s of data a lane.
@@ -171,6 +171,24 @@ impl Fabric {
         (info.port_state, info.port_physical_state) = (PortState::NoChange, PhysState::NoChange);
         change(&mut info);
         self.ask(node, set(AttributeId::PortInfo, port.into(), &info.encode()));
+    }
+
+    /// Writes the arbitration tables of every port of the switches: lanes with their weights, and the limit of high priority.
+    pub(crate) fn arbitrate(&mut self, low: &[(u8, u8)], high: &[(u8, u8)], limit: u8) {
+        let switches: Vec<usize> = self.tables.keys().copied().collect();
+        let ports: Vec<(usize, PortNum)> =
+            self.cables.keys().copied().filter(|(node, _)| switches.contains(node)).collect();
+        for (node, port) in ports {
+            for (part, entries) in [(1, low), (3, high)] {
+                let mut table = VlArbitrationTable::default();
+                for (to, &(vl, weight)) in table.entries.iter_mut().zip(entries) {
+                    *to = VlArbitrationEntry { vl: VirtualLane(vl), weight, ..VlArbitrationEntry::default() };
+                }
+                let modifier = part << 16 | u32::from(port.0);
+                self.ask(node, set(AttributeId::VlArbitrationTable, modifier, &table.encode()));
+            }
+            self.set_port(node, port.0, |info| info.vl_high_limit = limit);
+        }
     }
 
     /// Feeds a device and passes on what it wants.

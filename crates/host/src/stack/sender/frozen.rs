@@ -66,6 +66,7 @@ impl Sender {
     pub(in crate::stack) fn verify(&self, flow: FlowId, paths: usize) -> Result<(), &'static str> {
         ensure(self.flow == flow, "a sender has another flow's number")?;
         ensure(self.fresh <= NUMBER_MAX, "a packet's number is too high")?;
+        ensure(self.address.is_possible(), "a sender has no such service level")?;
         let in_order = self.base <= self.unacknowledged
             && self.unacknowledged <= self.next
             && self.next <= self.fresh

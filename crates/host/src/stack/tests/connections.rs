@@ -5,7 +5,7 @@ use weft_wire::{Details, Lid, PKey, PathRate, RepathDetails, RepathKind, Service
 
 use super::network::{Network, Weather, guid, lid};
 use super::{flow_that_wraps, open, options, seeds, spec};
-use crate::stack::StackOptions;
+use crate::stack::{Input, Notices, StackOptions};
 use crate::traffic::{
     Command, Destination, FlowId, FlowReport, FlowSpec, LearntPath, MoveBy, PathSource, Transport, Work,
 };
@@ -262,6 +262,40 @@ fn a_new_lid_and_a_new_level_of_one_path_are_followed() {
     let (sent, received) = whole(&network, (0, 1), 3);
     assert!(received.bytes > before + 2_000_000);
     assert_eq!((sent.service_level, sent.timeouts), (Some(ServiceLevel(6)), 0));
+}
+
+/// Of the hosts' subscriptions, and of a Report about a peer that has moved, on a physical and a virtual function.
+#[test]
+fn a_physical_function_hands_on_what_it_hears() {
+    for (notices, of_pf, of_function, hands_on) in [
+        (Notices::All, 4, 4, false),
+        (Notices::Repath, 1, 1, false),
+        (Notices::Server, 1, 0, true),
+        (Notices::None, 0, 0, false),
+    ] {
+        let subscribed = |is_function: bool| {
+            let mut network = Network::new(2, &StackOptions { notices, is_function, ..options() }, 5);
+            open(&mut network, 0, 1, spec(3, 1));
+            network.run(Time::from_millis(2));
+            let counts = network.hosts[0].counts();
+            network.tell(1, |facts| facts.lid = Lid(77));
+            let (kind, guid) = (RepathKind::NEW_LID, guid(1));
+            let details = RepathDetails { kind, guid, dlid: Lid(77), slid: lid(1), ..Default::default() };
+            network.repath(0, trap::REPATH, details);
+            (network, counts.subscriptions)
+        };
+        let ((pf, held), (mut function, of_its_own)) = (subscribed(false), subscribed(true));
+        assert_eq!((held, of_its_own), (of_pf, of_function), "{notices}");
+        assert_eq!((pf.handed_on.len(), function.handed_on.len()), (usize::from(hands_on), 0), "{notices}");
+        // A function takes what is handed on as a Report of its own, and answers nothing.
+        for (_, report) in pf.handed_on {
+            let before = (function.hosts[0].counts(), function.hosts[0].suspension_counts().moves_heard);
+            function.feed(0, Input::HandedOn(report));
+            let counts = function.hosts[0].counts();
+            assert_eq!((counts.reports, counts.repaths), (before.0.reports, before.0.repaths + 1));
+            assert_eq!(function.hosts[0].suspension_counts().moves_heard, before.1 + 1);
+        }
+    }
 }
 
 #[test]

@@ -1,10 +1,13 @@
 //! Hosts joined by a toy network, in virtual time, from seeds.
 
+mod bulk;
 mod connections;
 mod datagrams;
 mod images;
 mod management;
+mod names;
 mod network;
+mod partitions;
 mod schedules;
 mod static_rate;
 mod suspended;

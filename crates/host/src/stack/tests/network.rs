@@ -1,9 +1,12 @@
 //! A toy network in virtual time: lanes with delays of their own, loss, reordering, and a subnet administration.
 
+mod tables;
+
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
 use weft_machine::{Machine, Time};
+use weft_mgmt::rmpp::{Outbox, OutboxLimits};
 use weft_wire::{
     AddressedMad, AttributeId, CongestionEvent, DataPacket, Details, GidPrefix, Guid, InformInfo, Lid, Mad,
     Method, MgmtClass, NodeRecord, NodeType, Notice, PathRate, PathRecord, PortFacts, QpNum, RepathDetails,
@@ -86,9 +89,18 @@ pub(super) struct Network {
     /// Ports that it does not know.
     pub(super) absent: Vec<Guid>,
     pub(super) asked: u32,
+    /// The answers in bulk on their way to each host.
+    tables: Vec<Outbox>,
+    /// How many of the next questions in bulk are answered with BUSY, and how many with an Abort behind the first segment.
+    pub(super) busy_answers: u32,
+    pub(super) broken: u32,
+    /// When questions in bulk have come, and from whom.
+    pub(super) asked_in_bulk: Vec<(Time, usize)>,
     pub(super) refusals: Vec<String>,
     /// Events for the log of congestion control that hosts have reported to their agents.
     pub(super) congestion: Vec<(usize, CongestionEvent)>,
+    /// Reports that hosts hand on to the functions of their adapters.
+    pub(super) handed_on: Vec<(usize, AddressedMad)>,
     pub(super) report_responses: u32,
     pub(super) injected: u64,
     pub(super) lids_seen: BTreeMap<Lid, u64>,
@@ -149,8 +161,13 @@ impl Network {
             sm_alive: true,
             absent: Vec::new(),
             asked: 0,
+            tables: (0..hosts).map(|_| Outbox::new(OutboxLimits::default())).collect(),
+            busy_answers: 0,
+            broken: 0,
+            asked_in_bulk: Vec::new(),
             refusals: Vec::new(),
             congestion: Vec::new(),
+            handed_on: Vec::new(),
             report_responses: 0,
             injected: 0,
             lids_seen: BTreeMap::new(),
@@ -244,6 +261,7 @@ impl Network {
             match output {
                 Output::Inject(packet) => self.carry(host, packet),
                 Output::Send(mad) => self.administer(host, &mad),
+                Output::HandOn(report) => self.handed_on.push((host, report)),
                 Output::Congestion(event) => self.congestion.push((host, event)),
                 Output::Obeyed(outcome) => {
                     self.refusals.extend(outcome.err().map(|error| error.to_string()));
@@ -320,9 +338,16 @@ impl Network {
         if mad.mad.attribute_id() == AttributeId::Notice {
             return self.tell_on(host, mad);
         }
+        if mad.mad.is_rmpp_active() {
+            self.tables[host].handle(self.now, mad);
+            return self.send_segments(host);
+        }
         self.asked += 1;
         if !self.sm_alive {
             return;
+        }
+        if mad.mad.method() == Method::GetTable {
+            return self.answer_in_bulk(host, mad);
         }
         let mut answer = *mad;
         SaMad::method.set(&mut answer.mad.0, Method::GetResp);

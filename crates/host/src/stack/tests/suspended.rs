@@ -14,7 +14,7 @@ fn patient() -> StackOptions {
 }
 
 pub(super) fn place(host: usize, from_epoch: u64) -> Place {
-    Place { guid: guid(host), from_epoch, epoch: from_epoch + 1, lid: None }
+    Place { guid: guid(host), from_epoch, epoch: from_epoch + 1, renames: false, lid: None }
 }
 
 /// Moves a suspended host to another adapter, where it stays suspended.

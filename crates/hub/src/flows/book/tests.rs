@@ -10,7 +10,7 @@ fn guid(number: u64) -> HexGuid {
 
 fn end(name: &str, process: &str, number: u64) -> FlowEnd {
     let at = PortEnd::of_node(guid(number));
-    FlowEnd { name: name.to_owned(), process: process.to_owned(), at, guid: guid(number) }
+    FlowEnd { name: name.to_owned(), process: process.to_owned(), at, guid: guid(number), by_name: false }
 }
 
 fn order(name: Option<&str>) -> FlowOrder {

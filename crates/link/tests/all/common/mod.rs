@@ -2,10 +2,11 @@
 
 #![allow(dead_code, reason = "each test file uses its own part")]
 
-use std::collections::BTreeSet;
+#[path = "../../../../../tests/src/ports.rs"]
+mod ports;
+
 use std::net::SocketAddr;
 use std::rc::Rc;
-use std::sync::Mutex;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -40,17 +41,9 @@ pub(crate) fn cable(local: Guid, remote: Guid, remote_addr: SocketAddr) -> Cable
     Cable { local: end(local), remote: end(remote), remote_addr: remote_addr.into(), parameters: QDR_4X }
 }
 
-/// Ports that were given: the system may give one twice in a row.
-static GIVEN: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
-
-/// An address where no one listens yet. It is free at this moment; the tests bind it again at once.
+/// An address where no one listens, and that no other test process takes.
 pub(crate) fn free_address() -> SocketAddr {
-    loop {
-        let at = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        if GIVEN.lock().unwrap().insert(at.port()) {
-            return at;
-        }
-    }
+    (std::net::Ipv4Addr::LOCALHOST, ports::free_port()).into()
 }
 
 /// The configuration of these tests.

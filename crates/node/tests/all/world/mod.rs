@@ -182,6 +182,19 @@ impl World {
         new.config.ports.truncate(1);
         (new.hosts, new.stack) =
             if has_host { (vec![PortNum(1)], Some(StackOptions::default())) } else { (Vec::new(), None) };
+        self.ask_for_slot(new, empty)
+    }
+
+    /// The same, whose host begins later, as these options say.
+    #[allow(dead_code, reason = "not every test has slots")]
+    pub(crate) fn add_late_slot(&mut self, options: &StackOptions) -> DeviceId {
+        let mut new = self.new_device(NodeType::Hca);
+        new.config.ports.truncate(1);
+        (new.hosts, new.stack) = (Vec::new(), Some(options.clone()));
+        self.ask_for_slot(new, true)
+    }
+
+    fn ask_for_slot(&mut self, new: NewDevice, empty: bool) -> DeviceId {
         match self.ask(Request::AddSlot { new, empty }).0 {
             Ok(Answer::Device(device)) => device,
             other => panic!("{other:?}"),

@@ -1,6 +1,6 @@
 //! Virtual machines of a live run: the VM manager starts and moves them, as it does for `weft vm`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
@@ -13,12 +13,13 @@ use weft_control::agent::{NodeKind, PortEnd, PortState};
 use weft_control::vmm::{VmCreate, VmMigrate, VmMigration, VmPlace, VmWay};
 use weft_control::{Answer, HexGuid, Request};
 use weft_experiment::{Mark, Migrated, MigrationOutcome, MigrationRecord, VmPlan};
+use weft_host::stack::Guids;
 use weft_host::traffic::{Command, FlowReport};
 use weft_machine::Time;
 use weft_process::{Client, ClientError};
 use weft_topology::NodeIndex;
 use weft_vm::{Detach, Migrate};
-use weft_wire::PortNum;
+use weft_wire::{Guid, PortNum};
 
 use super::{LOOK, Live};
 use crate::run::migrations::{Migrations, Received};
@@ -37,6 +38,10 @@ pub(super) struct Machines {
     agents: BTreeMap<NodeIndex, String>,
     /// The agents of hosts, by the names that the VM manager has for them.
     hosts: BTreeMap<String, String>,
+    /// The functions of hosts by their NodeGUIDs.
+    functions: BTreeMap<String, Vec<Guid>>,
+    /// The functions that machines are in, where GUIDs stay with those.
+    now_in: BTreeMap<NodeIndex, Guid>,
     /// Commands for machines that are on their way.
     waiting: Vec<(NodeIndex, Command)>,
     marks: Vec<Mark>,
@@ -59,6 +64,8 @@ impl Default for Machines {
             moving: BTreeMap::new(),
             agents: BTreeMap::new(),
             hosts: BTreeMap::new(),
+            functions: BTreeMap::new(),
+            now_in: BTreeMap::new(),
             waiting: Vec::new(),
             marks: Vec::new(),
             sender,
@@ -75,6 +82,10 @@ impl Live<'_, '_> {
             return Ok(());
         }
         let part: VmmPart = bundle::load(&self.lab.folder.bundle().manager(VMM))?;
+        let functions = part.hosts.iter().map(|host| {
+            (host.name.to_string(), host.slots.iter().map(|slot| slot.guid).collect::<Vec<Guid>>())
+        });
+        self.machines.functions = functions.collect();
         let agents = part.hosts.into_iter().map(|host| (host.name.to_string(), host.agent));
         self.machines.hosts = agents.collect();
         let mut client = Client::connect(&self.lab.folder.control(VMM))?;
@@ -107,17 +118,18 @@ impl Live<'_, '_> {
     fn machine_without_port(&mut self) -> anyhow::Result<Option<String>> {
         for vm in self.plan.machines() {
             let (end, agent) = (self.machine_end(vm), self.agent_of_machine(vm)?);
-            let ports = self.ports_of(&agent)?;
-            if !ports.iter().any(|port| port.end == end && port.state == PortState::Active) {
+            let ports = self.ports_of(&BTreeSet::from([agent]))?;
+            if ports.get(&end).is_none_or(|port| port.state != PortState::Active) {
                 return Ok(Some(vm.name.to_string()));
             }
         }
         Ok(None)
     }
 
-    /// The port of a machine, which keeps its name wherever it is.
+    /// The port of a machine, which keeps its GUID or has that of its function.
     fn machine_end(&self, vm: &VmPlan) -> PortEnd {
-        let node = vm.given.unwrap_or(self.plan.fabric.node(vm.born).guid);
+        let own = || vm.given.unwrap_or(self.plan.fabric.node(vm.born).guid);
+        let node = self.machines.now_in.get(&vm.born).copied().unwrap_or_else(own);
         PortEnd { node: HexGuid(node), port: PortNum(1) }
     }
 
@@ -128,7 +140,15 @@ impl Live<'_, '_> {
     /// The function that the machine started in whose port this is; other ends are in the cabling.
     pub(super) fn node_of(&self, end: PortEnd) -> Option<NodeIndex> {
         let vm = self.plan.machines().iter().find(|vm| self.machine_end(vm).node == end.node);
-        vm.map(|vm| vm.born).or_else(|| self.plan.fabric.by_guid(end.node.0))
+        let known = || self.plan.fabric.by_guid(end.node.0).filter(|node| !self.is_left(*node));
+        vm.map(|vm| vm.born).or_else(known)
+    }
+
+    /// Whether it is a function that no machine is known to be in: one may be about to leave it, or have just arrived.
+    fn is_left(&self, node: NodeIndex) -> bool {
+        let adapters = self.plan.vms.iter().flat_map(|vms| &vms.adapters);
+        self.plan.stack.guids == Guids::Dynamic
+            && adapters.flat_map(|adapter| &adapter.vfs).any(|vf| *vf == node)
     }
 
     /// Tells a machine something, when it is not on its way.
@@ -182,6 +202,11 @@ impl Live<'_, '_> {
                 Ok(migration) => {
                     let agent = self.machines.hosts.get(&migration.to.host).cloned();
                     self.machines.agents.extend(born.zip(agent));
+                    let functions = self.machines.functions.get(&migration.to.host);
+                    let function =
+                        functions.and_then(|all| all.get(usize::from(migration.to.vf).checked_sub(1)?));
+                    let function = function.copied().filter(|_| plan.stack.guids == Guids::Dynamic);
+                    self.machines.now_in.extend(born.zip(function));
                     MigrationOutcome::Done(Box::new(migrated(*migration)))
                 }
                 Err(words) => MigrationOutcome::Refused(words),

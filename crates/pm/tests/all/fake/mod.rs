@@ -11,8 +11,8 @@ use weft_pm::{Event, Input, Options, Output, PerformanceManager};
 use weft_wire::{
     AddressedMad, AttributeId, ClassPortInfo, Details, Gid, Guid, InformInfo, InformInfoRecord, Lid,
     LinkRecord, Mad, Method, MgmtClass, NodeDescription, NodeInfo, NodeRecord, NodeType, Notice, PERF_DATA,
-    PortInfo, PortInfoRecord, PortNum, PortState, RepathDetails, RmppHeader, SaMad, SaRecord, ServiceLevel,
-    Smp, TrapNumber, sa_attribute, status,
+    PortInfo, PortInfoRecord, PortNum, PortState, ReceivedData, RepathDetails, RmppHeader, SaMad, SaRecord,
+    ServiceLevel, Smp, TrapNumber, sa_attribute, status,
 };
 
 /// One counter: what it has, and by how much it rises in a second of machine time.
@@ -81,6 +81,10 @@ pub(crate) struct Fake {
     pub(crate) sm_lid: u16,
     pub(crate) sm_is_dead: bool,
     pub(crate) notice_status: u16,
+    /// Parts of reports of what hosts receive, when they came, and the status of the answer to them.
+    pub(crate) parts: Vec<(Time, ReceivedData)>,
+    pub(crate) part_status: u16,
+    pub(crate) report_number: u32,
     pub(crate) asked: Vec<Asked>,
     pub(crate) events: Vec<(Time, Event)>,
     /// Everything that was sent, by attribute.
@@ -110,6 +114,9 @@ impl Fake {
             sm_lid: 1,
             sm_is_dead: false,
             notice_status: status::OK,
+            parts: Vec::new(),
+            part_status: status::OK,
+            report_number: 40,
             asked: Vec::new(),
             events: Vec::new(),
             sent: BTreeMap::new(),
@@ -295,6 +302,19 @@ impl Fake {
                 self.asked.push(Asked { at: self.now, trap, details });
                 SaMad::method.set(&mut answer.0, Method::GetResp);
                 SaMad::status.set(&mut answer.0, self.notice_status);
+                return Some(answer);
+            }
+            (Method::Get, sa_attribute::RECEIVED_DATA) => {
+                self.report_number += 1;
+                let begun = ReceivedData { report: self.report_number, ..ReceivedData::default() };
+                SaMad::data.set(&mut answer.0, begun.encode());
+                SaMad::method.set(&mut answer.0, Method::GetResp);
+                return Some(answer);
+            }
+            (Method::Set, sa_attribute::RECEIVED_DATA) => {
+                self.parts.push((self.now, ReceivedData::decode(&data)));
+                SaMad::method.set(&mut answer.0, Method::GetResp);
+                SaMad::status.set(&mut answer.0, self.part_status);
                 return Some(answer);
             }
             (_, sa_attribute::INFORM_INFO_RECORD) => self.inform_records(&mut body),

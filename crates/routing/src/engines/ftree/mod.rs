@@ -33,7 +33,7 @@ use chains::Chains;
 use detours::Detours;
 use turns::Turns;
 
-pub(crate) use plan::Plan;
+pub(crate) use plan::{Named, Plan};
 
 pub(crate) const ENGINE: Engine = Engine {
     name: "ftree",

@@ -99,10 +99,11 @@ impl Plan {
 }
 
 /// The ports that the operator wants to be routed first.
-struct Named(BTreeMap<Guid, usize>);
+pub(crate) struct Named(BTreeMap<Guid, usize>);
 
 impl Named {
-    fn new(input: &Input<'_>, tree: &Tree) -> (Self, Vec<String>) {
+    /// Also returned: what is odd about the order.
+    pub(crate) fn new(input: &Input<'_>, tree: &Tree) -> (Self, Vec<String>) {
         let order = &input.options.order;
         if order.is_empty() {
             return (Self(BTreeMap::new()), Vec::new());
@@ -124,7 +125,7 @@ impl Named {
     }
 
     /// Its place in the operator's order, which may name the port or the node.
-    fn place(&self, input: &Input<'_>, end: &End) -> usize {
+    pub(crate) fn place(&self, input: &Input<'_>, end: &End) -> usize {
         if self.0.is_empty() {
             return usize::MAX;
         }

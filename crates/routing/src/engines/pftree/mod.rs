@@ -14,7 +14,9 @@
 //! The four engines differ in what decides between cables: `pftree` counts destinations, `pftree-ext` policies
 //! before that, `pftree-wt` weights instead of it, and `pftree-combined` both by shares.
 
+mod calculated;
 mod choose;
+mod kept;
 mod order;
 mod policies;
 mod route;
@@ -25,20 +27,23 @@ mod weights;
 use weft_vocabulary::routing::EngineReport;
 
 use super::{Engine, Input};
+use crate::options::EngineOptions;
 use crate::partitions::{Isolation, Strictness};
 use crate::routing::Routing;
 use crate::tree::Tree;
 use crate::tree::reach::Shape;
 use choose::{Objective, SHARE_ALL};
+use kept::Kept;
 
-pub use weights::{WEIGHTS, learn_weights};
+pub use calculated::{CalculatedPaths, KeptPaths};
+pub use weights::{WEIGHTS, learn_order, learn_weights};
 
 pub(crate) const PFTREE: Engine = Engine {
     name: "pftree",
     about: "fat-tree routing that keeps partitions apart",
-    options: &["partitions", "pftree_order", "lanes", "roots", "compute_nodes", "io_nodes"],
+    options: &["partitions", "pftree_order", "order", "lanes", "roots", "compute_nodes", "io_nodes"],
     deadlock_free: true,
-    run: |input| route(input, PFTREE.name, Objective { share: SHARE_ALL, ..Objective::default() }),
+    run: |input| route(input, PFTREE.name),
 };
 
 pub(crate) const PFTREE_EXT: Engine = Engine {
@@ -47,6 +52,7 @@ pub(crate) const PFTREE_EXT: Engine = Engine {
     options: &[
         "partitions",
         "pftree_order",
+        "order",
         "literal",
         "leave_one",
         "lanes",
@@ -55,18 +61,24 @@ pub(crate) const PFTREE_EXT: Engine = Engine {
         "io_nodes",
     ],
     deadlock_free: true,
-    run: |input| {
-        let (literal, leave_one) = (input.options.literal, input.options.leave_one);
-        route(input, PFTREE_EXT.name, Objective { policies: true, share: SHARE_ALL, literal, leave_one })
-    },
+    run: |input| route(input, PFTREE_EXT.name),
 };
 
 pub(crate) const PFTREE_WT: Engine = Engine {
     name: "pftree-wt",
     about: "pftree balanced by the weights of hosts",
-    options: &["partitions", "pftree_order", "weights", "lanes", "roots", "compute_nodes", "io_nodes"],
+    options: &[
+        "partitions",
+        "pftree_order",
+        "order",
+        "weights",
+        "lanes",
+        "roots",
+        "compute_nodes",
+        "io_nodes",
+    ],
     deadlock_free: true,
-    run: |input| route(input, PFTREE_WT.name, Objective::default()),
+    run: |input| route(input, PFTREE_WT.name),
 };
 
 pub(crate) const PFTREE_COMBINED: Engine = Engine {
@@ -75,6 +87,7 @@ pub(crate) const PFTREE_COMBINED: Engine = Engine {
     options: &[
         "partitions",
         "pftree_order",
+        "order",
         "weights",
         "isolation_share",
         "lanes",
@@ -83,14 +96,33 @@ pub(crate) const PFTREE_COMBINED: Engine = Engine {
         "io_nodes",
     ],
     deadlock_free: true,
-    run: |input| {
-        let share = input.options.isolation_share;
-        route(input, PFTREE_COMBINED.name, Objective { policies: share > 0, share, ..Objective::default() })
-    },
+    run: |input| route(input, PFTREE_COMBINED.name),
 };
 
-fn route(input: &Input<'_>, engine: &str, objective: Objective) -> Result<Routing, String> {
-    let options = input.options;
+/// What decides in one of the four engines; `None` for any other.
+fn objective(engine: &str, options: &EngineOptions) -> Option<Objective> {
+    let EngineOptions { literal, leave_one, isolation_share: share, .. } = *options;
+    Some(match engine {
+        _ if engine == PFTREE.name => Objective { share: SHARE_ALL, ..Objective::default() },
+        _ if engine == PFTREE_EXT.name => Objective { policies: true, share: SHARE_ALL, literal, leave_one },
+        _ if engine == PFTREE_WT.name => Objective::default(),
+        _ if engine == PFTREE_COMBINED.name => {
+            Objective { policies: share > 0, share, ..Objective::default() }
+        }
+        _ => return None,
+    })
+}
+
+/// Both phases, one after the other.
+fn route(input: &Input<'_>, engine: &str) -> Result<Routing, String> {
+    let objective = objective(engine, input.options).unwrap_or_default();
+    check(input.options, objective)?;
+    let tree = Tree::new(input)?;
+    let shape = Shape::new(&tree);
+    assign(input, &tree, &shape, &mut Kept::default(), engine, objective)
+}
+
+fn check(options: &EngineOptions, objective: Objective) -> Result<(), String> {
     if options.leave_one && !options.literal {
         return Err(
             "leave-one changes the printed algorithm, which is not asked for: add --literal".to_owned()
@@ -102,15 +134,27 @@ fn route(input: &Input<'_>, engine: &str, objective: Objective) -> Result<Routin
             objective.share
         ));
     }
-    let tree = Tree::new(input)?;
+    Ok(())
+}
+
+/// Assigns paths to destinations by their partitions.
+fn assign(
+    input: &Input<'_>,
+    tree: &Tree,
+    shape: &Shape,
+    kept: &mut Kept,
+    engine: &str,
+    objective: Objective,
+) -> Result<Routing, String> {
+    let options = input.options;
+    check(options, objective)?;
     let weights = match objective.share {
         SHARE_ALL => vec![1; tree.ends.len()],
         _ => weights::of_ends(input, &tree.ends)?,
     };
-    let shape = Shape::new(&tree);
-    let tenants = tenants::Tenants::new(input, &tree);
-    let routed = route::route(input, &tree, &shape, &tenants, objective, &weights)?;
-    let lanes = policies::assign(input.fabric, &tree, &shape, &tenants, &routed.users, options.lanes);
+    let tenants = tenants::Tenants::new(input, tree);
+    let routed = route::route(input, tree, shape, &tenants, objective, &weights, kept)?;
+    let lanes = policies::assign(input.fabric, tree, shape, &tenants, &routed.users, options.lanes);
     let strictness = options.partitions.as_ref().map(|partitions| partitions.strictness);
     if let Some(first) = lanes.unsatisfied.first().filter(|_| strictness == Some(Strictness::Strict)) {
         return Err(first.clone());
@@ -121,7 +165,7 @@ fn route(input: &Input<'_>, engine: &str, objective: Objective) -> Result<Routin
         ranks: Some(tree.rank_count()),
         roots: tree.roots(input.fabric),
         unsatisfied: lanes.unsatisfied,
-        notes: tree.notes.clone(),
+        notes: tree.notes.iter().chain(&routed.notes).cloned().collect(),
         ..EngineReport::default()
     };
     if routed.detours > 0 {

@@ -11,6 +11,8 @@ use crate::sorted;
 pub(super) struct Guest {
     /// Its place among all end ports.
     pub(super) end: usize,
+    /// Its place in the operator's order.
+    pub(super) named: usize,
     /// The partition by which it is routed.
     pub(super) tenant: u32,
     /// How well that is to be isolated.
@@ -19,10 +21,10 @@ pub(super) struct Guest {
     pub(super) weight: u64,
 }
 
-/// Orders the hosts of a switch, given by port. Those of the strictest partitions come first, and the hosts of one partition swap
-/// places so that the heaviest come first.
+/// Orders the hosts of a switch, given by port. Those of the strictest partitions come first, then those that the operator names, and
+/// the hosts of one partition swap places so that the heaviest come first.
 pub(super) fn order(mut guests: Vec<Guest>, cables_up: usize, by: PftreeOrder) -> Vec<Guest> {
-    sorted::by_key(&mut guests, |guest| guest.isolation);
+    sorted::by_key(&mut guests, |guest| (guest.isolation, guest.named));
     if by == PftreeOrder::Partition {
         sorted::by_key(&mut guests, |guest| guest.tenant);
     }
@@ -91,6 +93,7 @@ mod tests {
         let guests = tenants.iter().zip(weights).enumerate();
         let guests = guests.map(|(end, ((tenant, isolation), weight))| Guest {
             end,
+            named: usize::MAX,
             tenant: *tenant,
             isolation: *isolation,
             weight: *weight,

@@ -3,10 +3,13 @@
 use weft_wire::Lid;
 
 use super::choose::{Chooser, NoPort, Objective, State};
+use super::kept::Kept;
 use super::order::{Guest, order};
 use super::tenants::{Membership, Tenants};
 use super::traffic::{Marks, Users};
+use crate::engines::ftree::Named;
 use crate::input::Input;
+use crate::options::PftreeOrder;
 use crate::partitions::Isolation;
 use crate::sorted;
 use crate::tables::{ForwardingTable, Routes};
@@ -22,6 +25,8 @@ pub(super) struct Routed {
     /// From how many switches a LID is not reached by going up and then down, those of switches counted only from
     /// switches with hosts.
     pub(super) detours: u64,
+    /// What is odd about the operator's order.
+    pub(super) notes: Vec<String>,
 }
 
 /// Routes all destinations: the hosts in the order of their partitions (Zahid 2016, algorithm 1), then those that
@@ -38,12 +43,14 @@ pub(super) fn route(
     tenants: &Tenants,
     objective: Objective,
     weights: &[u64],
+    kept: &mut Kept,
 ) -> Result<Routed, String> {
     let guids = tree.graph.nodes.iter().map(|node| input.fabric.node(*node).guid).collect();
     let chooser = Chooser::new(tree, shape, tenants, objective, guids);
-    let mut router = Router::new(input, tree, shape, tenants, &chooser);
+    let mut router = Router::new(input, tree, shape, tenants, &chooser, kept);
+    let (named, notes) = Named::new(input, tree);
     let orders: Vec<(u32, Vec<Guest>)> =
-        sites(tree).into_iter().map(|at| (at, router.guests(at, weights))).collect();
+        sites(tree).into_iter().map(|at| (at, router.guests(at, weights, &named))).collect();
     for isolation in [Isolation::Phy, Isolation::Vlane, Isolation::Def] {
         for (at, guests) in &orders {
             let mut guests = guests.iter().filter(|guest| guest.isolation == isolation).peekable();
@@ -57,7 +64,7 @@ pub(super) fn route(
         router.rest(*at, weights)?;
     }
     shape.from_roots.iter().try_for_each(|at| router.switch(*at))?;
-    Ok(router.finish())
+    Ok(Routed { notes, ..router.finish() })
 }
 
 /// The switches with hosts: the leaves in their order, then any others.
@@ -71,6 +78,15 @@ fn sites(tree: &Tree) -> Vec<u32> {
     tree.leaves.iter().copied().chain(others).collect()
 }
 
+/// What there is to keep of the ways to a destination.
+#[derive(Debug, Default)]
+struct Found {
+    /// Switches whose link depends on the LID.
+    turned: Vec<u32>,
+    /// Whether a load has decided between cables.
+    is_chosen: bool,
+}
+
 struct Router<'a> {
     input: &'a Input<'a>,
     tree: &'a Tree,
@@ -79,7 +95,12 @@ struct Router<'a> {
     chooser: &'a Chooser<'a>,
     state: State,
     tables: Vec<ForwardingTable>,
+    /// Ways of earlier runs, and of this one for later ones.
+    kept: &'a mut Kept,
     reach: Reach,
+    /// Whether `reach` is that of the target at hand.
+    is_searched: bool,
+    found: Found,
     /// Whether switches are connected with the target but do not reach it by going up and then down.
     has_strays: bool,
     detours: Detours,
@@ -91,6 +112,8 @@ struct Router<'a> {
     next: Vec<Link>,
     /// The switches of its main path, the target first.
     main: Vec<u32>,
+    /// The target, and the links of its main path.
+    key: Vec<u32>,
     /// By switch: when it was last passed, in a count of destinations and partitions.
     passed: Vec<u32>,
     now: u32,
@@ -104,6 +127,7 @@ impl<'a> Router<'a> {
         shape: &'a Shape,
         tenants: &'a Tenants,
         chooser: &'a Chooser<'a>,
+        kept: &'a mut Kept,
     ) -> Self {
         let (switches, cables) = (tree.graph.len(), tree.cables.len());
         let has_hosts = (0..switches as u32).map(|at| tree.has_hosts(at)).collect();
@@ -120,13 +144,17 @@ impl<'a> Router<'a> {
                 users: Users::new(2 * cables, tenants.list.len()),
             },
             tables: vec![ForwardingTable::new(input.lids.top()); switches],
+            kept,
             reach: Reach::default(),
+            is_searched: false,
+            found: Found::default(),
             has_strays: false,
             detours: Detours::default(),
             detour_count: 0,
             has_hosts,
             next: vec![NO_LINK; switches],
             main: Vec::new(),
+            key: Vec::new(),
             passed: vec![0; switches],
             now: 0,
             queue: Vec::new(),
@@ -134,13 +162,21 @@ impl<'a> Router<'a> {
     }
 
     /// The hosts of a switch that receive from other switches, in order.
-    fn guests(&self, at: u32, weights: &[u64]) -> Vec<Guest> {
+    fn guests(&self, at: u32, weights: &[u64], named: &Named) -> Vec<Guest> {
         let guest = |end: usize| {
             let tenant = self.tenants.key(end)?;
-            Some(Guest { end, tenant, isolation: self.chooser.isolation(tenant), weight: weights[end] })
+            let (isolation, weight) = (self.chooser.isolation(tenant), weights[end]);
+            let named = named.place(self.input, &self.tree.ends[end]);
+            Some(Guest { end, named, tenant, isolation, weight })
         };
         let guests = self.tree.end_places(at).filter_map(guest).collect();
-        order(guests, self.shape.cables_up[at as usize], self.input.options.pftree_order)
+        let options = self.input.options;
+        // Algorithm 2 has the first two hosts of a partition share a cable, whoever an operator names first.
+        let by = match options.pftree_order {
+            PftreeOrder::Interleaved if !options.order.is_empty() => PftreeOrder::Fabric,
+            by => by,
+        };
+        order(guests, self.shape.cables_up[at as usize], by)
     }
 
     /// Routes the hosts of a switch that receive nothing from other switches but management.
@@ -157,8 +193,25 @@ impl<'a> Router<'a> {
 
     /// Looks how a switch is reached.
     fn turn_to(&mut self, at: u32) {
-        self.reach.search(self.tree, self.shape, at);
-        self.has_strays = Detours::find(self.shape, &self.reach, |_| true).is_some();
+        (self.reach.target, self.is_searched) = (at, false);
+        self.has_strays = match self.kept.strays.get(&at) {
+            Some(has_strays) => *has_strays,
+            None => {
+                self.search();
+                let has_strays = Detours::find(self.shape, &self.reach, |_| true).is_some();
+                self.kept.strays.insert(at, has_strays);
+                has_strays
+            }
+        };
+        if self.has_strays {
+            self.search();
+        }
+    }
+
+    fn search(&mut self) {
+        if !std::mem::replace(&mut self.is_searched, true) {
+            self.reach.search(self.tree, self.shape, self.reach.target);
+        }
     }
 
     /// Routes the LIDs of a host; the target is its switch.
@@ -199,8 +252,29 @@ impl<'a> Router<'a> {
         weight: u64,
         is_switch: bool,
     ) -> Result<(), String> {
-        self.next.fill(NO_LINK);
         self.descend(tenant, weight).map_err(|(at, NoPort)| self.no_port(at, lid))?;
+        let Self { kept, key, next, state, tree, .. } = self;
+        let restored = kept.restore(key, next, |at| turned(tree, at, lid), |link| state.add(link, weight));
+        if !restored {
+            self.find(lid, tenant, weight, is_switch)?;
+        }
+        for (table, link) in self.tables.iter_mut().zip(&self.next) {
+            if let Some(port) = self.tree.port(*link) {
+                table.entries_mut()[usize::from(lid.0)] = port;
+            }
+        }
+        Ok(())
+    }
+
+    /// Finds the ways of everyone else to the main path.
+    fn find(&mut self, lid: Lid, tenant: Option<u32>, weight: u64, is_switch: bool) -> Result<(), String> {
+        self.search();
+        self.next.fill(NO_LINK);
+        for (at, link) in self.main[1..].iter().zip(&self.key[1..]) {
+            self.next[*at as usize] = *link;
+        }
+        self.found.is_chosen = false;
+        self.found.turned.clear();
         self.ascend(tenant, weight);
         self.go_down(tenant);
         self.go_up(lid, tenant, weight);
@@ -209,11 +283,8 @@ impl<'a> Router<'a> {
             let free = |at: u32| is_switch && !self.has_hosts[at as usize];
             self.detours.fill(self.tree, self.shape, &self.reach, &mut self.next, free);
             self.count_strays(is_switch)?;
-        }
-        for (table, link) in self.tables.iter_mut().zip(&self.next) {
-            if let Some(port) = self.tree.port(*link) {
-                table.entries_mut()[usize::from(lid.0)] = port;
-            }
+        } else if !self.found.is_chosen {
+            self.kept.keep(&self.key, &self.next, &self.found.turned);
         }
         Ok(())
     }
@@ -256,13 +327,15 @@ impl<'a> Router<'a> {
     fn descend(&mut self, tenant: Option<u32>, weight: u64) -> Result<(), (u32, NoPort)> {
         let mut at = self.reach.target;
         self.main.clear();
+        self.key.clear();
         self.main.push(at);
+        self.key.push(at);
         while let Some(cable) = self.chooser.down(&self.state, at, tenant).map_err(|no_port| (at, no_port))? {
             let link = 2 * cable as Link;
             self.state.add(link, weight);
             at = self.shape.ends[cable].1;
-            self.next[at as usize] = link;
             self.main.push(at);
+            self.key.push(link);
             if let Some(tenant) = tenant {
                 let isolation = self.tenants.list[tenant as usize].isolation;
                 self.state.marks.add(at, tenant, isolation, 1);
@@ -288,7 +361,10 @@ impl<'a> Router<'a> {
                 let mut cables = self.tree.cables(group).map(|(cable, _)| 2 * cable as Link + 1);
                 let link = match cables.clone().nth(1) {
                     None => cables.next(),
-                    Some(_) => self.chooser.parallel(&self.state, cables, tenant),
+                    Some(_) => {
+                        self.found.is_chosen = true;
+                        self.chooser.parallel(&self.state, cables, tenant)
+                    }
                 };
                 let Some(link) = link else { continue };
                 self.state.add(link, weight);
@@ -312,7 +388,10 @@ impl<'a> Router<'a> {
                 useful.flat_map(|group| self.tree.cables(group)).map(|(cable, _)| 2 * cable as Link);
             let link = match links.clone().nth(1) {
                 None => links.next(),
-                Some(_) => self.chooser.parallel(&self.state, links, tenant),
+                Some(_) => {
+                    self.found.is_chosen = true;
+                    self.chooser.parallel(&self.state, links, tenant)
+                }
             };
             self.next[*at as usize] = link.unwrap_or(NO_LINK);
         }
@@ -331,6 +410,12 @@ impl<'a> Router<'a> {
             let groups = self.tree.up(*at).map(|(_, group)| group);
             if !self.has_hosts[*at as usize] && self.passed[*at as usize] != self.now {
                 let count = groups.clone().count();
+                if groups.clone().all(|group| nearer(&group)) {
+                    self.found.turned.push(*at);
+                } else {
+                    // The LID decides between some of them.
+                    self.found.is_chosen = true;
+                }
                 let turned = groups.clone().chain(groups).skip(usize::from(lid.0) % count);
                 let first = turned.take(count).find(nearer).and_then(|group| self.tree.cables(group).next());
                 self.next[*at as usize] = first.map_or(NO_LINK, |(cable, _)| 2 * cable as Link + 1);
@@ -340,6 +425,7 @@ impl<'a> Router<'a> {
                 .filter(nearer)
                 .flat_map(|group| self.tree.cables(group))
                 .map(|(cable, _)| 2 * cable as Link + 1);
+            self.found.is_chosen |= links.clone().nth(1).is_some();
             if let Some(link) = self.chooser.parallel(&self.state, links, tenant) {
                 self.next[*at as usize] = link;
                 self.state.add(link, weight);
@@ -371,6 +457,14 @@ impl<'a> Router<'a> {
 
     fn finish(self) -> Routed {
         let routes = Routes { tables: self.tree.graph.by_node(self.tables) };
-        Routed { routes, users: self.state.users, detours: self.detour_count }
+        Routed { routes, users: self.state.users, detours: self.detour_count, notes: Vec::new() }
     }
+}
+
+/// The link up of a switch that sends for itself alone, all of whose links up are as short: any one, by the LID.
+fn turned(tree: &Tree, at: u32, lid: Lid) -> Link {
+    let count = tree.up(at).count().max(1);
+    let group = tree.up(at).nth(usize::from(lid.0) % count);
+    let cable = group.and_then(|(_, group)| tree.cables(group).next());
+    cable.map_or(NO_LINK, |(cable, _)| 2 * cable as Link + 1)
 }

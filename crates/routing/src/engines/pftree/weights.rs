@@ -7,6 +7,7 @@ use weft_topology::PortRef;
 use weft_wire::Guid;
 
 use crate::input::Input;
+use crate::sorted;
 use crate::tree::End;
 
 /// The weights that an operator may give (Zahid 2016, section 7).
@@ -37,6 +38,22 @@ pub fn learn_weights(received: &BTreeMap<Guid, u64>, low: u32, high: u32) -> BTr
         _ => low + ((2 * u128::from(count - least) * range + spread) / (2 * spread)) as u32,
     };
     received.iter().map(|(guid, count)| (*guid, weight(*count))).collect()
+}
+
+/// The host ports in the order of what they received, the most first; by GUID where that is equal.
+///
+/// ```
+/// use std::collections::BTreeMap;
+/// use weft_routing::learn_order;
+/// use weft_wire::Guid;
+///
+/// let received = BTreeMap::from([(Guid(1), 7), (Guid(2), 9), (Guid(3), 7)]);
+/// assert_eq!(learn_order(&received), [Guid(2), Guid(1), Guid(3)]);
+/// ```
+pub fn learn_order(received: &BTreeMap<Guid, u64>) -> Vec<Guid> {
+    let mut order: Vec<(Guid, u64)> = received.iter().map(|(guid, count)| (*guid, *count)).collect();
+    sorted::by_key(&mut order, |(guid, count)| (std::cmp::Reverse(*count), *guid));
+    order.into_iter().map(|(guid, _)| guid).collect()
 }
 
 /// The weight of every end port. Fails with a sentence that names the GUID when one is out of range.

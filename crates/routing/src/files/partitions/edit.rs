@@ -5,6 +5,7 @@ use std::ops::Range;
 use weft_wire::Guid;
 
 use super::{Membership, PartitionsFile, PortRule, Who};
+use crate::partitions::Isolation;
 
 /// A change of a partitions file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +33,13 @@ pub enum PartitionEdit {
         /// Whom it talks to.
         membership: Membership,
     },
+    /// A partition is to be isolated this well from now on (Zahid 2016, table 1).
+    Isolate {
+        /// The lower 15 bits of its P_Key.
+        pkey: u16,
+        /// How well.
+        isolation: Isolation,
+    },
     /// A port is no member, as far as it is named.
     Leave {
         /// The lower 15 bits of the partition's P_Key.
@@ -40,6 +48,9 @@ pub enum PartitionEdit {
         port: Guid,
     },
 }
+
+/// The flag of an isolation.
+const FLAG: &str = "isolation";
 
 /// One rule in the text, from its first character to its `;`.
 #[derive(Clone, Copy)]
@@ -73,6 +84,12 @@ impl PartitionsFile {
                     of(*pkey).iter().map(|span| (line_of(text, span.start..span.end + 1), String::new())),
                 );
             }
+            PartitionEdit::Isolate { pkey, isolation } => {
+                for (nth, span) in of(*pkey).into_iter().enumerate() {
+                    let said = (nth == 0 && *isolation != Isolation::Def).then_some(*isolation);
+                    patches.extend(isolated(text, span, said));
+                }
+            }
             PartitionEdit::Leave { pkey, port } => {
                 of(*pkey).iter().for_each(|span| patches.extend(without(text, *span, *port)));
             }
@@ -94,6 +111,24 @@ impl PartitionsFile {
         let taken = self.pkeys();
         (1..crate::DEFAULT_PKEY).find(|pkey| !taken.contains(pkey))
     }
+}
+
+/// A rule's definition with this isolation, or with none.
+fn isolated(text: &str, span: Span, isolation: Option<Isolation>) -> Option<Patch> {
+    let range = span.start..span.colon;
+    let definition = &text[range.clone()];
+    let is_other = |word: &&str| word.split('=').next().map(str::trim) != Some(FLAG);
+    let mut words: Vec<String> = definition.split(',').filter(is_other).map(ToOwned::to_owned).collect();
+    if let Some(isolation) = isolation {
+        let blank = definition.len() - definition.trim_end().len();
+        if let Some(last) = words.last_mut() {
+            last.truncate(last.trim_end().len());
+        }
+        words.push(format!(" {FLAG}={}{}", isolation.word(), " ".repeat(blank)));
+    }
+    let words = words.join(",");
+    let blank = if definition.ends_with(' ') && !words.ends_with(' ') { " " } else { "" };
+    Some((range, words + blank)).filter(|(_, words)| words != definition)
 }
 
 /// The text with parts replaced, none of which overlap.
@@ -296,6 +331,23 @@ groups : mgid=ff12:401b::707, sl=1
         assert_eq!(leave(FILE, 9, 77), FILE, "it was not there");
         let back = join(&leave("a=1 : 0x1=full, 0x2=full ;\n", 1, 2), 1, 2);
         assert_eq!(back, "a=1 : 0x1=full, 0x0000000000000002=full  ;\n");
+    }
+
+    #[test]
+    fn a_policy_comes_changes_and_goes_in_the_definition() {
+        let isolate = |text: &str, pkey, isolation| edit(text, &PartitionEdit::Isolate { pkey, isolation });
+        let phy = isolate(FILE, 8, Isolation::Phy);
+        assert_eq!(phy, FILE.replace("web=0x0008 :", "web=0x0008, isolation=phy :"));
+        let vlane = isolate(&phy, 8, Isolation::Vlane);
+        assert_eq!(vlane, FILE.replace("web=0x0008 :", "web=0x0008, isolation=vlane :"));
+        assert_eq!(isolate(&vlane, 8, Isolation::Def), FILE, "nothing is left of it");
+        let db = isolate(FILE, 9, Isolation::Phy);
+        assert_eq!(db, FILE.replace("defmember=full :", "defmember=full, isolation=phy :"));
+        assert_eq!(isolate(&isolate(FILE, 1, Isolation::Vlane), 1, Isolation::Def), FILE, "without a P_Key");
+        // Two rules of one partition say it once.
+        let two = "a=1, isolation=phy : 0x1 ;\na=1, isolation=phy, ipoib : 0x2 ;\n";
+        assert_eq!(isolate(two, 1, Isolation::Vlane), "a=1, isolation=vlane : 0x1 ;\na=1, ipoib : 0x2 ;\n");
+        assert_eq!(isolate("a=1:0x1;\n", 1, Isolation::Phy), "a=1, isolation=phy:0x1;\n");
     }
 
     #[test]

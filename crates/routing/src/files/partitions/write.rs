@@ -99,7 +99,7 @@ impl fmt::Display for Membership {
 
 impl Isolation {
     /// What a partitions file calls it.
-    pub(crate) fn word(self) -> &'static str {
+    pub fn word(self) -> &'static str {
         match self {
             Self::Phy => "phy",
             Self::Vlane => "vlane",

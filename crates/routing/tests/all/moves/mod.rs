@@ -5,6 +5,7 @@ use crate::trees;
 mod common;
 mod exhaustive;
 mod large;
+mod levels;
 mod numbers;
 mod random;
 mod rebalance;

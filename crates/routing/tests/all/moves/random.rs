@@ -40,7 +40,7 @@ fn fabric(seed: u64) -> (Fabric, &'static str) {
 
 /// The ports by which a packet for a LID leaves the switches, if the table of each is that of a time which `time` chooses as the packet
 /// comes there; and whether it arrives.
-fn walk(
+pub(super) fn walk(
     site: &Site,
     tables: &[Routes],
     from: NodeIndex,
@@ -62,7 +62,7 @@ fn walk(
 
 /// Some tables in the order in which they may be in force, before and after each round and with a part of its writes: apart
 /// where no packets are under way from the one to the next.
-fn course(site: &Site, plan: &Plan, random: &mut Pcg64Mcg) -> Vec<Vec<Routes>> {
+pub(super) fn course(site: &Site, plan: &Plan, random: &mut Pcg64Mcg) -> Vec<Vec<Routes>> {
     let mut last = site.routing.routes.clone();
     let mut segments = vec![vec![last.clone()]];
     for round in &plan.rounds {

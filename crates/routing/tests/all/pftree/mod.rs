@@ -4,4 +4,5 @@ mod common;
 mod figures;
 mod isolation;
 mod paper;
+mod phases;
 mod weights;

@@ -56,7 +56,7 @@ impl Load for Anywhere {
                     (0..3).for_each(|_| self.next(port, inject));
                 }
             }
-            ToHost::Refused(_) | ToHost::Receive(_) => {}
+            ToHost::Refused(_) | ToHost::Receive(_) | ToHost::HandedOn(_) => {}
             ToHost::Accept(packet) => assert!(self.lids.borrow().contains(&packet.dlid), "{packet:?}"),
         }
     }

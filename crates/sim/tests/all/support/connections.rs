@@ -46,3 +46,29 @@ pub(crate) fn flow_of(simulation: &mut Simulation, from: u32, to: u32, packet_by
     assert!(simulation.command(to, expect) && simulation.command(from, open));
     flow
 }
+
+/// A reliable connection from one port to another that ends after some bytes.
+pub(crate) fn flow_between(
+    simulation: &mut Simulation,
+    (from, to): (PortRef, PortRef),
+    flow: u32,
+    bytes: u64,
+) {
+    let flow = FlowId(flow);
+    let (from_guid, to_guid) = (guid(simulation, from), guid(simulation, to));
+    let (transport, work) = (Transport::ReliableConnection, Work::Stream);
+    let expect = Command::Expect { flow, from: Some(from_guid), transport, work, message_bytes: 2048 };
+    let open = Command::Open(FlowSpec {
+        flow,
+        to: Destination::One(to_guid),
+        transport,
+        work,
+        message_bytes: 2048,
+        packet_bytes: 2048,
+        bytes_per_second: None,
+        bytes_max: Some(bytes),
+        paths: PathSource::PathRecord,
+        move_by: MoveBy::Drain,
+    });
+    assert!(simulation.command(to, expect) && simulation.command(from, open));
+}

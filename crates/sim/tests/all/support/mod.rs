@@ -131,7 +131,7 @@ impl Load for Saturate {
                 flow.disorder += u64::from(packet.sequence < flow.next);
                 flow.next = packet.sequence + 1;
             }
-            ToHost::Facts(_) | ToHost::Refused(_) | ToHost::Receive(_) => {}
+            ToHost::Facts(_) | ToHost::Refused(_) | ToHost::Receive(_) | ToHost::HandedOn(_) => {}
         }
     }
 }

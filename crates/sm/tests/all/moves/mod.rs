@@ -10,6 +10,7 @@ mod away;
 mod broken;
 mod drains;
 mod late;
+mod levels;
 mod moved;
 mod partner;
 mod rebalance;

@@ -181,20 +181,3 @@ fn a_machine_whose_partitions_do_not_fit_is_not_frozen() {
         site.done(&site.swap((9, 1), (1, 1)));
     }
 }
-
-/// The levels of a ring's pairs differ, so that its lanes have no circle. What the machine sends on them is proved at its old
-/// place alone.
-#[test]
-fn an_unproved_move_with_pairwise_levels_is_refused() {
-    let physical = ring(6, 2, &GenerateOptions::default()).expect("a ring");
-    let tree = xgft(&[4, 4], &[1, 2], &GenerateOptions::default()).expect("a tree");
-    for (engine, physical) in [("dfsssp", &physical), ("lash", &physical), ("vftree", &tree)] {
-        let mut site = Site::new(physical, 1, options(engine));
-        let (tables, ask) = (site.tables(), site.swap((0, 0), (7, 0)));
-        let (status, result, reason) = site.refused(&ask);
-        assert_eq!((status, result), (sa_status::NO_RESOURCES, VmMoveResult::Unproved), "{engine}: {reason}");
-        assert!(reason.contains("service levels"), "{engine}: {reason}");
-        assert_eq!(site.tables(), tables);
-        site.world.check_with(engine);
-    }
-}

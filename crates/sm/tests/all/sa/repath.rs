@@ -4,7 +4,8 @@ use super::client::*;
 use super::events::{everything, records, reports, subscribe};
 use super::fake::World;
 use weft_machine::Time;
-use weft_sm::{Activity, Event, Input, Options, RoutingOptions, SaOptions};
+use weft_sm::signalling::{Case, messages};
+use weft_sm::{Activity, Event, Input, Options, RoutingOptions, SaOptions, Signalling};
 use weft_topology::generate::{GenerateOptions, ring};
 use weft_topology::{NodeIndex, PortRef};
 use weft_wire::*;
@@ -167,14 +168,14 @@ fn a_key_may_be_needed() {
 }
 
 /// A ring of switches with one host each, routed by LASH.
-fn on_a_ring(switches: u32, repath_on_reroute: bool) -> World {
+fn on_a_ring(switches: u32, signalling: Signalling) -> World {
     let fabric = ring(switches, 1, &GenerateOptions::default()).expect("a ring");
     let engines = "lash".parse().expect("an engine");
     up(
         fabric,
         Options {
             routing: RoutingOptions { chain: engines, ..RoutingOptions::default() },
-            sa: SaOptions { repath_on_reroute, ..SaOptions::default() },
+            sa: SaOptions { signalling, ..SaOptions::default() },
             ..Options::default()
         },
     )
@@ -200,74 +201,117 @@ fn reroute(world: &mut World) {
     world.run_until(Activity::Up);
 }
 
-/// After a cable of a ring is gone one lane does. The sources of the paths that change are notified
-/// which ones do, or, when too many do, everybody that all may have.
-#[test]
-fn another_routing_is_told() {
-    let mut seen = [0, 0];
-    for switches in [5, 6, 12] {
-        let mut world = on_a_ring(switches, true);
+/// The notices after a cable of a ring is gone, and what has changed: one lane does then.
+struct Told {
+    world: World,
+    hosts: Vec<Lid>,
+    said: Vec<(Lid, RepathDetails)>,
+    changed: Vec<((Lid, Lid), ServiceLevel)>,
+}
+
+impl Told {
+    fn by(signalling: Signalling, switches: u32) -> Self {
+        let mut world = on_a_ring(switches, signalling);
         let before = levels(&mut world);
-        let ends = hosts(&world);
-        for at in &ends {
-            let lid = lid_of(&world, at.node, at.port);
-            subscribe(&mut world, lid, &repaths()).unwrap();
+        let hosts: Vec<Lid> = hosts(&world).into_iter().map(|at| lid_of(&world, at.node, at.port)).collect();
+        for lid in &hosts {
+            subscribe(&mut world, *lid, &repaths()).expect("a subscription");
         }
         reroute(&mut world);
-        let found = reports(&mut world, true);
-        world.run_for(Time::from_millis(10));
+        let said = said(&mut world);
         let after = levels(&mut world);
-        let changed: Vec<_> = after.iter().filter(|pair| !before.contains(pair)).copied().collect();
+        let changed: Vec<_> = after.into_iter().filter(|pair| !before.contains(pair)).collect();
         assert!(!changed.is_empty(), "LASH needs two lanes on a ring of {switches}");
-        let said: Vec<(Lid, RepathDetails)> = found
-            .iter()
-            .map(|(to, notice)| match notice.details() {
-                Details::Repath(trap::REPATH, details) => (*to, details),
-                other => panic!("{other:?}"),
-            })
-            .collect();
-        if said.iter().all(|(_, details)| details.kind == RepathKind::WILDCARD) {
-            assert!(changed.len() > 16, "{changed:?}");
-            assert_eq!(said.len(), ends.len());
-            seen[0] += 1;
-        } else {
-            let mut paths: Vec<_> = said
-                .iter()
-                .map(|(to, told)| {
-                    assert_eq!((told.kind, *to), (RepathKind::PATH, told.slid), "the source is told");
-                    ((told.slid, told.dlid), told.service_level)
-                })
-                .collect();
-            paths.sort();
-            assert_eq!(paths, changed);
-            seen[1] += 1;
-        }
-        // The same again changes nothing.
-        world.command(Input::Resweep { heavy: true });
-        world.run_until(Activity::Up);
-        assert_eq!(reports(&mut world, true), []);
+        Self { world, hosts, said, changed }
     }
-    assert!(seen.iter().all(|count| *count > 0), "both were to be seen: {seen:?}");
+
+    /// Each host once, that everything is to be asked for.
+    fn all_once(&self) -> Vec<(Lid, RepathDetails)> {
+        self.hosts.iter().map(|lid| (*lid, RepathDetails::default())).collect()
+    }
+
+    /// The notices after another routing that changes nothing.
+    fn again(&mut self) -> Vec<(Lid, RepathDetails)> {
+        self.world.command(Input::Resweep { heavy: true });
+        self.world.run_until(Activity::Up);
+        said(&mut self.world)
+    }
+}
+
+/// All repaths that are reported until there are no more, in order.
+fn said(world: &mut World) -> Vec<(Lid, RepathDetails)> {
+    let mut said = Vec::new();
+    loop {
+        let found = reports(world, true);
+        if found.is_empty() {
+            break;
+        }
+        said.extend(found.iter().map(|(to, notice)| match notice.details() {
+            Details::Repath(trap::REPATH, details) => (*to, details),
+            other => panic!("{other:?}"),
+        }));
+        world.run_for(Time::from_millis(10));
+    }
+    said.sort_by_key(|(to, told)| (*to, told.slid, told.dlid));
+    said
 }
 
 #[test]
-fn without_the_option_a_routing_is_told_to_nobody() {
-    let mut world = on_a_ring(6, false);
-    subscribe(&mut world, Lid(3), &repaths()).unwrap();
-    reroute(&mut world);
-    assert_eq!(reports(&mut world, true), []);
+fn the_hybrid_tells_all_once_and_only_of_a_change() {
+    let mut told = Told::by(Signalling::Hybrid, 6);
+    assert_eq!(told.said, told.all_once());
+    assert_eq!(told.again(), []);
 }
 
-/// Whoever subscribed before the manager lost its port does not know what has happened since.
+#[test]
+fn the_wildcard_tells_all_after_every_routing() {
+    let mut told = Told::by(Signalling::Wildcard, 6);
+    assert_eq!(told.said, told.all_once());
+    assert_eq!(told.again(), told.all_once(), "it cannot tell that nothing has changed");
+}
+
+/// With 12 switches there are more changes than Reports that may wait.
+#[test]
+fn repath_only_tells_both_ends_of_each_changed_pair() {
+    for switches in [5, 6, 12, 16] {
+        let mut told = Told::by(Signalling::Repath, switches);
+        let ends = |((slid, dlid), service_level): &((Lid, Lid), ServiceLevel)| {
+            let (kind, service_level) = (RepathKind::PATH, *service_level);
+            let details =
+                RepathDetails { kind, service_level, slid: *slid, dlid: *dlid, ..Default::default() };
+            [(*slid, details), (*dlid, details)]
+        };
+        let mut wanted: Vec<_> = told.changed.iter().flat_map(ends).collect();
+        wanted.sort_by_key(|(to, told)| (*to, told.slid, told.dlid));
+        assert_eq!(told.said, wanted);
+        let case = Case { changes: told.changed.len() as u64, ..Case::default() };
+        assert_eq!(messages(Signalling::Repath, &case).reports, told.said.len() as u64);
+        assert_eq!(told.again(), []);
+    }
+}
+
+#[test]
+fn without_signalling_a_routing_is_told_to_nobody() {
+    assert_eq!(Told::by(Signalling::Off, 6).said, []);
+}
+
+/// Whoever subscribed before the manager lost its port does not know what has happened since, if routings can differ at all.
 #[test]
 fn after_an_absence_all_is_to_be_asked_for_again() {
-    let mut world = on_a_ring(6, true);
+    for signalling in [Signalling::Wildcard, Signalling::Repath, Signalling::Hybrid] {
+        let mut world = on_a_ring(6, signalling);
+        subscribe(&mut world, Lid(3), &repaths()).unwrap();
+        world.command(Input::Detached);
+        world.attach();
+        world.run_until(Activity::Up);
+        assert_eq!(said(&mut world), [(Lid(3), RepathDetails::default())], "{signalling}");
+        assert_eq!(records(&mut world).len(), 1);
+    }
+    // One lane before and after: there is nothing to hear.
+    let mut world = tree();
     subscribe(&mut world, Lid(3), &repaths()).unwrap();
     world.command(Input::Detached);
     world.attach();
     world.run_until(Activity::Up);
-    let found = reports(&mut world, true);
-    let [(Lid(3), notice)] = found[..] else { panic!("{found:?}") };
-    assert_eq!(notice.details(), Details::Repath(trap::REPATH, RepathDetails::default()), "a wildcard");
-    assert_eq!(records(&mut world).len(), 1);
+    assert_eq!(said(&mut world), []);
 }

@@ -3,6 +3,7 @@
 mod door;
 mod lft_text;
 mod moves;
+mod sa;
 mod smp;
 mod up;
 
@@ -14,6 +15,7 @@ use crate::output::{self, print};
 
 pub(super) use door::run as door;
 pub(super) use moves::run as moves;
+pub(super) use sa::run as sa;
 pub(super) use smp::run as smp;
 pub(super) use up::run as up;
 

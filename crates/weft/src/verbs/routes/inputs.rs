@@ -27,7 +27,7 @@ impl Inputs {
     /// its own.
     pub(super) fn load(file: &Path, args: &RoutingArgs) -> anyhow::Result<Vec<Self>> {
         let fabric = topology_file::load(file)?;
-        let told = Told::load(Some(&fabric), &args.engine)?;
+        let told = Told::load(Some(&fabric), &args.engine)?.without_manager()?;
         let pieces = fabric.pieces();
         let with_hosts = routable(&fabric, &pieces);
         if with_hosts.len() < 2 {

@@ -1,6 +1,8 @@
 //! `weft study`
 
+mod migration_signalling;
 mod migrations;
+mod signalling;
 
 use std::process::ExitCode;
 
@@ -9,5 +11,7 @@ use crate::cli::study::StudyVerb;
 pub(super) fn run(verb: &StudyVerb) -> anyhow::Result<ExitCode> {
     match verb {
         StudyVerb::Migrations(args) => migrations::run(args),
+        StudyVerb::Signalling(args) => signalling::run(args),
+        StudyVerb::MigrationSignalling(args) => migration_signalling::run(args),
     }
 }

@@ -124,7 +124,14 @@ fn cost(counts: &VmMoveCounts) -> String {
         0 => String::new(),
         rows => format!("; {} until then", count_of(rows as usize, "detour")),
     };
-    let fell = fallbacks.last().map_or_else(String::new, |why| format!("; fell back: {why}"));
+    let fell = match (counts.held.as_nanos(), fallbacks.last()) {
+        (0, why) => why.map_or_else(String::new, |why| format!("; fell back: {why}")),
+        (held, why) => format!(
+            "; queue pairs to it are held for {} ms before rows are written, as old levels could close a circle with new rows: {}",
+            ms(held),
+            why.map_or("", String::as_str)
+        ),
+    };
     let unproved = match counts.unproved_lanes {
         0 => String::new(),
         u16::MAX => "; nothing of it is proved".to_owned(),

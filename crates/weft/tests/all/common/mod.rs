@@ -4,6 +4,8 @@
 
 pub(crate) mod capturing;
 pub(crate) mod machines;
+#[path = "../../../../../tests/src/ports.rs"]
+pub(crate) mod ports;
 pub(crate) mod terminal;
 pub(crate) mod two_into_one;
 pub(crate) mod words;
@@ -281,10 +283,10 @@ impl Running {
     }
 }
 
-/// A UDP port that is free, below those that `up` takes: where `plan` claims none, another laboratory could have it before long.
+/// The first of many UDP ports in a row, below those that `up` takes: where `plan` claims none, another laboratory could have them
+/// before long.
 pub(crate) fn planned_port() -> String {
-    let free = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    (free % 18_000 + 1024).to_string()
+    ports::free_ports(64).to_string()
 }
 
 pub(crate) fn signal(pid: u32, which: rustix::process::Signal) {

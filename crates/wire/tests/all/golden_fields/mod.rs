@@ -396,7 +396,8 @@ fn repath_details() {
         slid: Lid(0x1516),
         target: Lid(0x1718),
         guid: Guid(0x191a_1b1c_1d1e_1f20),
-        reserved_128: std::array::from_fn(|i| 0x21 + i as u8),
+        hold_s: 0x2122,
+        reserved_144: std::array::from_fn(|i| 0x23 + i as u8),
     };
     let rest: Vec<u8> = (0x21..0x21 + 38).collect();
     let mut bytes = vec![0x10, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18];

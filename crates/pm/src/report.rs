@@ -1,0 +1,202 @@
+//! Reports how much hosts receive, so that routing can learn from it.
+//!
+//! ```text
+//!  N sweeps ─▶ PortRcvData of host ports since the report before ─▶ Get: a number ─▶ Set, part by part ─▶ the subnet manager
+//! ```
+//!
+//! A report is made at most once in N sweeps, and none while one is under way or nothing was received. One that is refused or not
+//! answered is given up; the next one is of what came after it. **Invariant:** a report has at most
+//! [`ReceivedData::PARTS_MAX`] parts, of which [`WINDOW`] are in flight; hosts beyond are counted.
+
+use std::collections::BTreeMap;
+
+use weft_machine::{Time, Timer};
+use weft_mgmt::{Limits, Stats, Transactions, Window};
+use weft_wire::{AddressedMad, Guid, Method, MgmtClass, ReceivedData, SaMad, sa_attribute, status};
+
+use crate::fabric::Fabric;
+use crate::learn::OwnPort;
+use crate::request::subnet_administration;
+use crate::{Event, Options, PmTimer};
+
+/// Parts in flight.
+const WINDOW: u32 = 16;
+/// PortRcvData counts words of four bytes (IBA 16.1.3.5).
+const DATA_UNIT: u64 = 4;
+/// The most hosts of a report.
+const HOSTS_MAX: usize = ReceivedData::PARTS_MAX as usize * ReceivedData::PORTS;
+
+/// What a request is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Key {
+    /// A number for a new report.
+    Begin,
+    Part,
+}
+
+/// A report that is under way.
+#[derive(Debug)]
+struct Report {
+    received: Vec<(Guid, u64)>,
+    /// Parts that are not acknowledged yet.
+    left: usize,
+}
+
+/// What reports have counted.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counts {
+    /// Reports that the subnet manager has taken.
+    pub(crate) taken: u64,
+    /// Reports that it refused, or that were not answered.
+    pub(crate) given_up: u64,
+    /// Hosts left out for want of room.
+    pub(crate) left_out: u64,
+}
+
+/// Reporting.
+#[derive(Debug)]
+pub(crate) struct Reports {
+    /// The least number of sweeps between two reports; 0 is no reports.
+    every: u64,
+    pub(crate) own: OwnPort,
+    /// The sweep of the last report, and what hosts had received then.
+    since: Option<(u64, BTreeMap<Guid, u64>)>,
+    under_way: Option<Report>,
+    requests: Transactions<Key>,
+    pub(crate) counts: Counts,
+}
+
+impl Reports {
+    pub(crate) fn new(options: &Options) -> Self {
+        let limits = Limits {
+            window: Window::Fixed(WINDOW),
+            timeout: options.sa_timeout,
+            retries: options.retries,
+            queue: usize::from(ReceivedData::PARTS_MAX),
+        };
+        Self {
+            every: options.learn_weights.into(),
+            own: OwnPort::default(),
+            since: None,
+            under_way: None,
+            requests: Transactions::new(limits),
+            counts: Counts::default(),
+        }
+    }
+
+    pub(crate) fn stats(&self) -> &Stats {
+        self.requests.stats()
+    }
+
+    /// Forgets what is under way.
+    pub(crate) fn abandon(&mut self, now: Time) {
+        self.counts.given_up += u64::from(self.under_way.take().is_some());
+        self.requests.abandon();
+        self.requests.begin_ids_at(now.as_nanos());
+    }
+
+    /// A sweep has ended: a report, if it is time.
+    pub(crate) fn swept(&mut self, sweep: u64, fabric: &Fabric) {
+        if self.every == 0 || self.under_way.is_some() {
+            return;
+        }
+        let is_due = self.since.as_ref().is_none_or(|(since, _)| since + self.every <= sweep);
+        if !is_due {
+            return;
+        }
+        let hosts = fabric.ports.iter().filter(|port| fabric.is_hca(port));
+        let totals: BTreeMap<Guid, u64> =
+            hosts.map(|port| (port.guid, port.state.counters.totals().port_rcv_data)).collect();
+        if let Some((_, before)) = &self.since {
+            let rise = |(guid, total): (&Guid, &u64)| {
+                let words = total.saturating_sub(*before.get(guid)?);
+                Some((*guid, words.saturating_mul(DATA_UNIT)))
+            };
+            self.begin(totals.iter().filter_map(rise).collect());
+        }
+        self.since = Some((sweep, totals));
+    }
+
+    fn begin(&mut self, mut received: Vec<(Guid, u64)>) {
+        if received.iter().all(|(_, bytes)| *bytes == 0) {
+            return;
+        }
+        self.counts.left_out += received.len().saturating_sub(HOSTS_MAX) as u64;
+        received.truncate(HOSTS_MAX);
+        let left = received.len().div_ceil(ReceivedData::PORTS);
+        if self.offer(Key::Begin, Method::Get, &ReceivedData::default()) {
+            self.under_way = Some(Report { received, left });
+        }
+    }
+
+    fn offer(&mut self, key: Key, method: Method, part: &ReceivedData) -> bool {
+        let OwnPort { sm_lid, service_level, .. } = self.own;
+        let attribute = sa_attribute::RECEIVED_DATA;
+        let mad = subnet_administration(sm_lid, service_level, method, attribute, &part.encode());
+        self.requests.offer(key, mad).is_ok()
+    }
+
+    /// The report has its number: all of it is sent.
+    fn send(&mut self, number: u32) {
+        let Some(report) = &mut self.under_way else { return };
+        let received = std::mem::take(&mut report.received);
+        let parts = report.left as u16;
+        for (at, hosts) in (0..).zip(received.chunks(ReceivedData::PORTS)) {
+            let mut part = ReceivedData { report: number, part: at, parts, ..ReceivedData::default() };
+            for (place, (guid, bytes)) in hosts.iter().enumerate() {
+                (part.guids[place], part.bytes[place]) = (*guid, *bytes);
+            }
+            // The queue has room for all parts of a report, and there is one at a time.
+            self.offer(Key::Part, Method::Set, &part);
+        }
+    }
+
+    pub(crate) fn poll_transmit(&mut self, now: Time) -> Option<AddressedMad> {
+        self.requests.poll_transmit(now)
+    }
+
+    /// Whether a MAD can be an answer to a request made here.
+    pub(crate) fn is_answer(mad: &AddressedMad) -> bool {
+        let mad = &mad.mad;
+        mad.class() == MgmtClass::SubnAdm
+            && mad.attribute_id() == sa_attribute::RECEIVED_DATA
+            && mad.method().is_response()
+    }
+
+    /// Takes the subnet manager's answer.
+    pub(crate) fn receive(&mut self, now: Time, mad: &AddressedMad) -> Option<Event> {
+        let done = self.requests.handle_response(now, mad)?;
+        let status = mad.mad.status();
+        if status != status::OK {
+            return self.give_up(now, Some(status));
+        }
+        if done.key == Key::Begin {
+            self.send(ReceivedData::decode(&SaMad::data.get(&mad.mad.0)).report);
+            return None;
+        }
+        let report = self.under_way.as_mut()?;
+        report.left = report.left.saturating_sub(1);
+        if report.left > 0 {
+            return None;
+        }
+        self.under_way = None;
+        self.counts.taken += 1;
+        Some(Event::ReceivedReported)
+    }
+
+    fn give_up(&mut self, now: Time, status: Option<u16>) -> Option<Event> {
+        let is_under_way = self.under_way.is_some();
+        self.abandon(now);
+        is_under_way.then_some(Event::ReceivedNotReported { status })
+    }
+
+    /// Lets time pass: whether a request was not answered.
+    pub(crate) fn poll_failed(&mut self, now: Time) -> Option<Event> {
+        self.requests.poll_failed(now)?;
+        self.give_up(now, None)
+    }
+
+    pub(crate) fn next_timer(&self) -> Option<Timer<PmTimer>> {
+        self.requests.next_timer().map(|timer| timer.map(PmTimer::Report))
+    }
+}
