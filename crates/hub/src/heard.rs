@@ -118,6 +118,15 @@ pub fn progress_of(json: &str) -> Option<u64> {
     Some(u64::from(far.nodes) + u64::from(far.tables_done) + u64::from(far.ports_active))
 }
 
+/// The virtual machine that an event is about.
+pub fn vm_of(json: &str) -> Option<String> {
+    #[derive(Deserialize)]
+    struct About {
+        vm: String,
+    }
+    serde_json::from_str::<About>(json).ok().map(|about| about.vm)
+}
+
 /// One line of a process.
 #[derive(Debug)]
 pub enum Heard<'a> {

@@ -55,7 +55,7 @@ pub use service::RELAYS_MAX;
 pub use start::{Start, StartOptions};
 pub use targets::Target;
 
-use flows::Flows;
+use flows::{Flows, GoneVms};
 use metrics::Metrics;
 use service::Desk;
 use shared::{Shared, State};
@@ -234,6 +234,7 @@ pub async fn run(options: Options, lab: Arc<dyn Lab>, ready: impl FnOnce()) -> i
         restarts: Restarts::new(restart),
         start: start.unwrap_or_else(Start::over),
         children: BTreeMap::new(),
+        gone_vms: GoneVms::default(),
         revoked: revoked.map(Arc::from),
     };
     let shared = Arc::new(Shared::new(lab, identity.clone(), log.clone(), papers.clone(), state));

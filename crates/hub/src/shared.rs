@@ -12,7 +12,8 @@ use weft_control::process::{Identity, Subscribed};
 use weft_control::{Answer, Error, ErrorCode, Event, EventKind, Incarnation, NamePage, Utc};
 use weft_process::{EventLog, Origin, Papers, utc_now};
 
-use crate::heard::{Greeting, Heard, LINKS, READY, links_of, nodes_of, progress_of, read};
+use crate::flows::GoneVms;
+use crate::heard::{Greeting, Heard, LINKS, READY, links_of, nodes_of, progress_of, read, vm_of};
 use crate::restarts::Restarts;
 use crate::roster::{Novelty, Roster, end_without_code};
 use crate::start::{Start, Step};
@@ -78,6 +79,8 @@ pub(crate) struct State {
     pub(crate) start: Start,
     /// Processes that this hub has started, and so has to wait for.
     pub(crate) children: BTreeMap<String, Child>,
+    /// Virtual machines that have ended.
+    pub(crate) gone_vms: GoneVms,
     /// The identities that are revoked, as PEM text: processes that come back get it.
     pub(crate) revoked: Option<Arc<str>>,
 }
@@ -162,6 +165,7 @@ impl Shared {
             return self.refuse(process, &head);
         }
         self.hear_of_start(process, &head, json);
+        self.hear_of_vms(talk, &head, json, now);
         self.log.pass_on(head.event, talk.origin(), json);
     }
 
@@ -225,6 +229,16 @@ impl Shared {
             _ => return,
         }
         self.start_moved.notify_one();
+    }
+
+    /// Takes note of virtual machines that have ended, as their manager says.
+    fn hear_of_vms(&self, talk: &Talk, head: &EventHead, json: &str, now: Utc) {
+        if head.area != "vm" || !["vm-gone", "vm-lost"].contains(&head.event.as_str()) {
+            return;
+        }
+        let Some(vm) = vm_of(json) else { return };
+        let at = head.time().map_or(now, |time| time.less(talk.ahead_ns).min(now));
+        self.state().gone_vms.ended(vm, at);
     }
 
     fn meet(&self, process: &str, greeting: Greeting, now: Utc) {

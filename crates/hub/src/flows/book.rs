@@ -10,6 +10,8 @@ use weft_control::traffic::{
 };
 use weft_control::{Error, ErrorCode, NamePage, Utc};
 
+use super::GoneVms;
+
 /// The most flows of a laboratory.
 pub(crate) const FLOWS_MAX: usize = 16_384;
 /// The most that begin with one request.
@@ -403,9 +405,9 @@ impl Book {
     }
 
     /// What follows from a look: the flows that have ended, whose ends are still to forget them.
-    pub(crate) fn settle(&mut self, now: Utc, looks: impl Fn(&str) -> Look) -> Vec<String> {
+    pub(crate) fn settle(&mut self, now: Utc, looks: impl Fn(&str) -> Look, gone: &GoneVms) -> Vec<String> {
         let running = self.flows.iter_mut().filter(|(_, flow)| flow.line.state == FlowState::Running);
-        running.filter_map(|(name, flow)| flow.settle(now, &looks).then(|| name.clone())).collect()
+        running.filter_map(|(name, flow)| flow.settle(now, &looks, gone).then(|| name.clone())).collect()
     }
 }
 
@@ -438,8 +440,8 @@ impl Flow {
     }
 
     /// Takes note of how it is. Whether it has ended.
-    fn settle(&mut self, now: Utc, looks: &impl Fn(&str) -> Look) -> bool {
-        let (state, reason) = self.judge(now, looks);
+    fn settle(&mut self, now: Utc, looks: &impl Fn(&str) -> Look, gone: &GoneVms) -> bool {
+        let (state, reason) = self.judge(now, looks, gone);
         (self.line.state, self.line.reason) = (state, reason);
         let has_ended = state != FlowState::Running;
         if has_ended {
@@ -449,11 +451,14 @@ impl Flow {
     }
 
     /// How it is by the last look, and why it has ended or what it waits for.
-    fn judge(&self, now: Utc, looks: &impl Fn(&str) -> Look) -> (FlowState, Option<String>) {
+    fn judge(&self, now: Utc, looks: &impl Fn(&str) -> Look, gone: &GoneVms) -> (FlowState, Option<String>) {
         let FlowLine { from, to, sender, receiver, shape, began, .. } = &self.line;
         for (end, found) in [from, to].into_iter().zip(self.found) {
             let (agent, name) = (&end.process, &end.name);
+            // Another machine of its name may run by now; this flow was not with that one.
+            let has_ended = !found && end.machine().is_some_and(|vm| gone.has_ended_since(vm, *began));
             let (state, reason) = match looks(agent) {
+                _ if has_ended => (FlowState::Failed, format!("{name} has ended")),
                 Look::Silent => (FlowState::Running, format!("the agent {agent} of {name} does not answer")),
                 Look::Gone => (FlowState::Failed, format!("the agent {agent} of {name} has ended")),
                 Look::Said if found => continue,

@@ -8,6 +8,7 @@
 //! ```
 
 mod book;
+mod gone;
 mod metrics;
 
 use std::cell::{Ref, RefCell};
@@ -30,6 +31,7 @@ use crate::shared::Shared;
 use crate::talk::ask;
 use crate::tend::socket;
 use book::{Book, Debt, Journal, Look, Order, Side};
+pub(crate) use gone::GoneVms;
 pub(crate) use metrics::FlowMetrics;
 
 /// How often agents of flows that run are asked how these are.
@@ -325,7 +327,10 @@ impl Flows {
             let _turn = self.turn.lock().await;
             let looks = self.look().await;
             let look = |agent: &str| looks.get(agent).copied().unwrap_or(Look::Silent);
-            let ended = self.book.borrow_mut().settle(utc_now(), look);
+            let ended = {
+                let state = self.shared.state();
+                self.book.borrow_mut().settle(utc_now(), look, &state.gone_vms)
+            };
             if ended.is_empty() {
                 continue;
             }

@@ -201,6 +201,15 @@ fn flows_follow_a_virtual_machine() {
     });
     goes_on(&home, "out");
     goes_on(&home, "in");
+    // They end with the machine, and are not with the next one of its name.
+    home.weft(&["vm", "destroy", "web1"]).succeeds();
+    home.weft(&["vm", "create", "web1", "--host", "host-1"]).succeeds();
+    for name in ["out", "in"] {
+        wait_until("it ends with its machine", || flow(&home, name)["state"] == "failed");
+        assert_eq!(flow(&home, name)["reason"], "vm:web1 has ended");
+    }
+    home.weft(&["flow", "start", "vm:web1", "host-3", "--name", "next"]).succeeds();
+    goes_on(&home, "next");
     home.weft(&["flow", "stop", "--all"]).succeeds();
     no_host_is_left(&home);
 }

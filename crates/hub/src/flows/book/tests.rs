@@ -43,7 +43,7 @@ fn look(book: &mut Book, at: u64, [sender, receiver]: [(&str, u64); 2]) -> Vec<S
     book.look();
     book.hear("a1", now, said(1, true, sender.0, sender.1));
     book.hear("a2", now, said(2, false, receiver.0, receiver.1));
-    book.settle(now, |_| Look::Said)
+    book.settle(now, |_| Look::Said, &GoneVms::default())
 }
 
 #[test]
@@ -142,7 +142,8 @@ fn every_end_of_a_flow_has_its_reason() {
     ] {
         let mut book = running(order(None));
         book.look();
-        assert_eq!(!book.settle(NOW, |agent| if agent == "a1" { how } else { Look::Said }).is_empty(), ends);
+        let looks = |agent: &str| if agent == "a1" { how } else { Look::Said };
+        assert_eq!(!book.settle(NOW, looks, &GoneVms::default()).is_empty(), ends);
         assert_eq!(ended(&book).1, says);
     }
 }
@@ -153,7 +154,7 @@ fn an_end_in_a_virtual_machine_is_looked_for_everywhere() {
     book.look();
     book.hear("a1", NOW, said(1, true, "sending", 1));
     assert!(book.has_lost_vms());
-    assert!(book.settle(NOW, |_| Look::Said).is_empty(), "it may be on its way");
+    assert!(book.settle(NOW, |_| Look::Said, &GoneVms::default()).is_empty(), "it may be on its way");
     book.hear("a9", NOW, said(9, false, "receiving", 1));
     assert!(!book.has_lost_vms());
     let to = book.line("f").unwrap().to.clone();
@@ -161,6 +162,30 @@ fn an_end_in_a_virtual_machine_is_looked_for_everywhere() {
     // A host that is no machine does not move: another agent cannot claim its flows.
     book.hear("a9", NOW, said(9, true, "error", 0));
     assert_eq!(book.line("f").unwrap().from.process, "a1");
+}
+
+/// A flow is with the machine that it began with, not with the next one of its name.
+#[test]
+fn a_flow_ends_with_its_virtual_machine() {
+    let later = |nanos| Utc::from_nanos(NOW.as_nanos() + nanos);
+    for (vm, at, ends) in [("web", later(1), true), ("web", NOW, false), ("other", later(1), false)] {
+        let mut gone = GoneVms::default();
+        gone.ended(vm.to_owned(), at);
+        let mut book = running(order(None));
+        book.look();
+        book.hear("a1", later(2), said(1, true, "sending", 1));
+        assert_eq!(!book.settle(later(2), |_| Look::Said, &gone).is_empty(), ends, "{vm} at {at:?}");
+        let reason = book.line("f").unwrap().reason.clone().unwrap();
+        assert_eq!(
+            reason,
+            if ends { "vm:web has ended" } else { "vm:web is at no agent, as while it moves" }
+        );
+        // One that an agent still has did not end.
+        let mut book = running(order(None));
+        book.hear("a1", later(2), said(1, true, "sending", 1));
+        book.hear("a2", later(2), said(2, false, "receiving", 1));
+        assert!(book.settle(later(2), |_| Look::Said, &gone).is_empty());
+    }
 }
 
 #[test]
