@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use weft_machine::Time;
 use weft_wire::{
     AddressedMad, Details, Guid, Lid, Method, MgmtClass, PathRecord, PortFacts, RepathDetails, RepathKind,
-    trap,
+    status, trap,
 };
 
 use super::bulk::Heard;
@@ -148,6 +148,9 @@ impl Stack {
     }
 
     fn take_answer(&mut self, now: Time, question: Question, status: u16, mad: &AddressedMad) {
+        if status & status::BUSY != 0 {
+            self.retry_within(now, 1);
+        }
         let (place, found) = match question {
             Question::Subscribe(at) => {
                 self.subscriptions.answered(at, status == 0);
@@ -194,8 +197,13 @@ impl Stack {
     /// Something is to be asked for again after a while.
     pub(super) fn fail(&mut self, now: Time) {
         self.counts.questions_failed += 1;
-        let pause = Time::from_nanos(self.options.sa_timeout.as_nanos().saturating_mul(RETRY_AFTER));
-        self.retry_at = self.retry_at.or(Some(now + pause));
+        self.retry_within(now, RETRY_AFTER);
+    }
+
+    /// Asks again for what has failed after so many timeouts of a question, or earlier.
+    fn retry_within(&mut self, now: Time, timeouts: u64) {
+        let pause = Time::from_nanos(self.options.sa_timeout.as_nanos().saturating_mul(timeouts));
+        self.retry_at = Some(self.retry_at.map_or(now + pause, |at| at.min(now + pause)));
     }
 
     /// Asks for everything that is wanted, as far as somebody can be asked.

@@ -20,7 +20,7 @@ impl GoneVms {
         *end = (*end).max(at);
         if self.ends.len() > NAMES_MAX {
             let first = self.ends.iter().min_by_key(|(_, at)| **at).map(|(vm, _)| vm.clone());
-            first.into_iter().for_each(|vm| drop(self.ends.remove(&vm)));
+            first.and_then(|vm| self.ends.remove(&vm));
         }
     }
 

@@ -150,7 +150,7 @@ impl Subscriptions {
     ) -> Result<InformInfo, u16> {
         let data = SaMad::data.get(&request.mad.0);
         let info = InformInfo::decode(data.first_chunk().ok_or(sa_status::REQ_INVALID)?);
-        let subscriber = view.by_lid(request.lid).ok_or(sa_status::REQ_INVALID)?.guid;
+        let subscriber = view.requester(request.lid)?.guid;
         check(&info, &query.sight, view)?;
         let is_it =
             |known: &Subscription| known.to.remote_qp == request.remote_qp && same(&known.info, &info);

@@ -71,7 +71,7 @@ pub(super) fn request(
 impl Wish {
     fn read(from: Lid, is_trusted: bool, notice: &Notice, view: &View) -> Result<Self, u16> {
         let known = |lid: Lid| view.by_lid(lid).ok_or(sa_status::REQ_INVALID);
-        let asker = known(from)?.guid;
+        let asker = view.requester(from)?.guid;
         let Details::Repath(number, details) = notice.details() else { return Err(sa_status::REQ_INVALID) };
         if !notice.is_generic {
             return Err(sa_status::REQ_INVALID);

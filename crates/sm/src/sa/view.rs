@@ -8,7 +8,7 @@ use std::sync::Arc;
 use weft_routing::ServiceLevels;
 use weft_wire::{
     Gid, GidPrefix, Guid, Lid, Mtu, NodeDescription, NodeInfo, PathRate, PortInfo, PortNum, ServiceLevel,
-    SwitchInfo, VirtualLane,
+    SwitchInfo, VirtualLane, status,
 };
 
 use super::ends::End;
@@ -151,6 +151,14 @@ impl View {
     pub(super) fn by_lid(&self, lid: Lid) -> Option<&End> {
         let place = *self.by_lid.get(usize::from(lid.0))?;
         self.ends.get(place? as usize)
+    }
+
+    /// The end port that asks from this LID.
+    ///
+    /// # Errors
+    /// `BUSY` where it is not known yet: a port has its LID before the sweep that gave it ends.
+    pub(super) fn requester(&self, lid: Lid) -> Result<&End, u16> {
+        self.by_lid(lid).ok_or(status::BUSY)
     }
 
     /// The end port that has this GUID.

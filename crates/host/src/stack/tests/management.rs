@@ -2,7 +2,7 @@
 
 use weft_machine::{Machine, Time};
 use weft_mgmt::RequestTimer;
-use weft_wire::{Lid, RepathDetails, RepathKind, ServiceLevel, trap};
+use weft_wire::{Lid, RepathDetails, RepathKind, ServiceLevel, sa_status, status, trap};
 
 use super::network::{Network, guid, lid};
 use super::{open, options, spec};
@@ -60,6 +60,25 @@ fn hosts_subscribe_and_resubscribe_after_an_sm_restart() {
     network.sm_alive = true;
     network.run(Time::from_millis(20));
     assert!(all_subscribed(&network, 3), "{:?}", network.subscribers);
+}
+
+/// A manager that has no time yet is asked again after one timeout of a question, one that refuses after five.
+#[test]
+fn what_is_busy_is_asked_again_sooner_than_what_refuses() {
+    let options = options();
+    let timeout = options.sa_timeout.as_nanos();
+    for (status, timeouts) in [(status::BUSY, 1), (sa_status::NO_RESOURCES, 5)] {
+        let mut network = Network::new(1, &options, 1);
+        network.run(Time::from_nanos(timeout));
+        network.denies_subscriptions = Some(status);
+        network.tell(0, |facts| facts.reregister = true);
+        network.run(Time::from_nanos(timeout / 2));
+        network.denies_subscriptions = None;
+        network.run(Time::from_nanos(timeout * (timeouts - 1) + timeout / 4));
+        assert!(all_subscribed(&network, 1), "{status:#06x}: {:?}", network.subscribers);
+        network.run(Time::from_nanos(timeout));
+        assert!(all_subscribed(&network, 2), "{status:#06x}: {:?}", network.subscribers);
+    }
 }
 
 #[test]

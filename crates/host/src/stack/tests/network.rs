@@ -86,6 +86,8 @@ pub(super) struct Network {
     pub(super) subscribers: BTreeMap<(Lid, u16), u32>,
     /// Whether the administration answers.
     pub(super) sm_alive: bool,
+    /// The status with which it answers subscriptions, where it refuses them.
+    pub(super) denies_subscriptions: Option<u16>,
     /// Ports that it does not know.
     pub(super) absent: Vec<Guid>,
     pub(super) asked: u32,
@@ -165,6 +167,7 @@ impl Network {
             busy_answers: 0,
             broken: 0,
             asked_in_bulk: Vec::new(),
+            denies_subscriptions: None,
             refusals: Vec::new(),
             congestion: Vec::new(),
             handed_on: Vec::new(),
@@ -354,7 +357,12 @@ impl Network {
         let data: [u8; SA_DATA_SIZE] = SaMad::data.get(&mad.mad.0);
         if mad.mad.attribute_id() == AttributeId::InformInfo {
             let info = InformInfo::decode(data.first_chunk().unwrap());
-            *self.subscribers.entry((self.facts[host].lid, info.trap_number.0)).or_default() += 1;
+            match self.denies_subscriptions {
+                Some(status) => SaMad::status.set(&mut answer.mad.0, status),
+                None => {
+                    *self.subscribers.entry((self.facts[host].lid, info.trap_number.0)).or_default() += 1;
+                }
+            }
         } else {
             let is_path = mad.mad.attribute_id() == PathRecord::ATTRIBUTE;
             let asked = PathRecord::from_bytes(&data);

@@ -91,11 +91,7 @@ fn invalid_subscriptions_are_refused() {
     ] {
         assert_eq!(subscribe(&mut world, Lid(3), &info), Err(status), "{info:?}");
     }
-    assert_eq!(
-        subscribe(&mut world, Lid(0x1234), &wanted),
-        Err(sa_status::REQ_INVALID),
-        "nobody has that LID"
-    );
+    assert_eq!(subscribe(&mut world, Lid(0x1234), &wanted), Err(status::BUSY), "nobody has that LID yet");
     assert_eq!(records(&mut world), []);
     let get = Asked::new(Method::Get, AttributeId::InformInfo);
     assert_eq!(exchange(&mut world, &get).0.status(), status::BAD_METHOD_ATTRIBUTE);
