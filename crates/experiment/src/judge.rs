@@ -215,7 +215,7 @@ impl What {
             },
             Self::Pause { .. } => "ms",
             Self::Latency { .. } => "µs",
-            Self::Ratio { .. } | Self::Moves { .. } | Self::Repeated { .. } | Self::Broken => "",
+            Self::Ratio { .. } | Self::Moves { .. } | Self::Repeated { .. } | Self::Broken { .. } => "",
             Self::PredictedDeadlock { .. } => "channels",
             Self::HotSpots { .. } => "hosts",
             Self::Signalling { .. } => "MADs",

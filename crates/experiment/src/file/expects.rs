@@ -181,7 +181,7 @@ impl Known<'_> {
                 percent: table.quantity("percent", "percent", 100.0)?.unwrap_or(90.0),
             },
             "repeated" => What::Repeated { flows: self.flows(table, "flows")? },
-            "broken" => What::Broken,
+            "broken" => What::Broken { flows: self.flows(table, "flows")? },
             "signalling" => {
                 let kind = table.choice("kind", &SignallingKind::ALL, SignallingKind::name)?;
                 What::Signalling { kind: kind.unwrap_or(SignallingKind::All) }
@@ -343,6 +343,7 @@ const VALUE_MAX: f64 = 1e12;
 fn model(table: &mut Table<'_>) -> Result<(Option<Bound>, Option<Basis>), Wrong> {
     const FORM: &str = "closed form:";
     const PAPER: &str = "paper:";
+    const SHOWN: &str = "shown:";
     const ALLOWED: &str = "`model = \"closed form: 16 - 12.9 / 4\"`, `model = \"paper: half of the printed 32 %\"`, or `model = \"regression\"` where it is an earlier result";
     let (at, bound) = (table.at, bound(table)?);
     let basis = match table.get("model") {
@@ -350,9 +351,10 @@ fn model(table: &mut Table<'_>) -> Result<(Option<Bound>, Option<Basis>), Wrong>
         Some(value) => {
             let text = as_text(value, "model")?;
             let after = |word| text.strip_prefix(word).map(str::trim).filter(|form| !form.is_empty());
-            Some(match (after(FORM), after(PAPER)) {
-                (Some(form), _) => Basis::ClosedForm(form.to_owned()),
-                (_, Some(part)) => Basis::Paper(part.to_owned()),
+            Some(match (after(FORM), after(PAPER), after(SHOWN)) {
+                (Some(form), ..) => Basis::ClosedForm(form.to_owned()),
+                (_, Some(part), _) => Basis::Paper(part.to_owned()),
+                (.., Some(reason)) => Basis::Shown(reason.to_owned()),
                 _ if text == "regression" => Basis::Regression,
                 _ => {
                     let message = format!("`model` cannot be `{text}`");
@@ -361,7 +363,11 @@ fn model(table: &mut Table<'_>) -> Result<(Option<Bound>, Option<Basis>), Wrong>
             })
         }
     };
-    match (bound.is_some(), basis.is_some()) {
+    let is_shown = matches!(basis, Some(Basis::Shown(_)));
+    match (bound.is_some(), basis.is_some() && !is_shown) {
+        (true, _) if is_shown => {
+            Err(Wrong::new(at, "`model` says why nothing bounds this, and there is a bound"))
+        }
         (true, false) => {
             Err(Wrong::new(at, "the bound does not say where it comes from")
                 .allowed(format!("add {ALLOWED}")))
@@ -424,7 +430,8 @@ fn named(what: &What) -> String {
         }
         What::Repeated { flows } if flows.is_empty() => "packets sent again".to_owned(),
         What::Repeated { flows } => format!("{}: packets sent again", listed(flows)),
-        What::Broken => "flows that ended in error".to_owned(),
+        What::Broken { flows } if flows.is_empty() => "flows that ended in error".to_owned(),
+        What::Broken { flows } => format!("{}: flows that ended in error", listed(flows)),
         What::Signalling { kind: SignallingKind::All } => "signalling, all datagrams".to_owned(),
         What::Signalling { kind } => format!("signalling, {kind}"),
         What::HotSpots { except } if except.is_empty() => "hosts found to be hot spots".to_owned(),

@@ -55,11 +55,11 @@ impl<'a> Measured<'a> {
             }
             What::Recovery { flow, after, window, percent } => self.recovery(flow, *after, window, *percent),
             What::Repeated { flows } => {
-                let ids: Vec<FlowId> = self.flows(flows).map(|flow| flow.flow).collect();
-                let senders = self.ends().filter(|end| end.sender && ids.contains(&end.flow));
-                Some(senders.map(|end| end.repeated as f64).sum())
+                Some(self.senders_of(flows).map(|end| end.repeated as f64).sum())
             }
-            What::Broken => Some(self.ends().filter(|end| end.sender && end.error.is_some()).count() as f64),
+            What::Broken { flows } => {
+                Some(self.senders_of(flows).filter(|end| end.error.is_some()).count() as f64)
+            }
             What::Signalling { kind } => Some(kind.of(self.recording.signalled.as_ref()?) as f64),
             What::HotSpots { except } => {
                 let found = self.recording.marks.iter().filter_map(Mark::hot_spot_found);
@@ -123,7 +123,12 @@ impl<'a> Measured<'a> {
     }
 
     fn senders(&self, name: &str) -> impl Iterator<Item = &'a FlowReport> {
-        let ids: Vec<FlowId> = self.flows(&[name.to_owned()]).map(|flow| flow.flow).collect();
+        self.senders_of(&[name.to_owned()])
+    }
+
+    /// Those of several; of all where none is named.
+    fn senders_of<'s>(&'s self, names: &[String]) -> impl Iterator<Item = &'a FlowReport> + use<'s, 'a> {
+        let ids: Vec<FlowId> = self.flows(names).map(|flow| flow.flow).collect();
         self.ends().filter(move |end| end.sender && ids.contains(&end.flow))
     }
 

@@ -245,6 +245,7 @@ fn basis(finding: &Finding) -> String {
     match &finding.basis {
         Some(Basis::ClosedForm(form)) => form.clone(),
         Some(Basis::Paper(part)) => format!("the paper: {part}"),
+        Some(Basis::Shown(reason)) => reason.clone(),
         Some(Basis::Regression) => "an earlier run".to_owned(),
         None if finding.outcome == Outcome::Shown => String::new(),
         None => "every run".to_owned(),

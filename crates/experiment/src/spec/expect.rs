@@ -108,7 +108,10 @@ pub enum What {
         flows: Vec<String>,
     },
     /// Flows that ended in error.
-    Broken,
+    Broken {
+        /// Of these flows; empty is all.
+        flows: Vec<String>,
+    },
     /// Datagrams that tell hosts of other paths, from the beginning of the plan's clock.
     Signalling {
         /// Which of them.
@@ -148,9 +151,10 @@ impl What {
     /// The flows, patterns and mixes that it names.
     pub fn flows(&self) -> Vec<&str> {
         match self {
-            Self::Throughput { flows, .. } | Self::PerHost { flows, .. } | Self::Repeated { flows } => {
-                flows.iter().map(String::as_str).collect()
-            }
+            Self::Throughput { flows, .. }
+            | Self::PerHost { flows, .. }
+            | Self::Repeated { flows }
+            | Self::Broken { flows } => flows.iter().map(String::as_str).collect(),
             Self::Ratio { flow, to, .. } => vec![flow, to],
             Self::Moved { flow, .. }
             | Self::MovedBack { flow, .. }
@@ -159,7 +163,6 @@ impl What {
             | Self::Latency { flow }
             | Self::Recovery { flow, .. } => vec![flow],
             Self::Wait { .. }
-            | Self::Broken
             | Self::Signalling { .. }
             | Self::HotSpots { .. }
             | Self::PredictedDeadlock { .. }
@@ -285,6 +288,8 @@ pub enum Basis {
     Paper(String),
     /// From an earlier run: it says that nothing has changed, and not that it is right.
     Regression,
+    /// Nothing bounds it: why it is shown, and what keeps it from being judged.
+    Shown(String),
 }
 
 /// What the paper prints.

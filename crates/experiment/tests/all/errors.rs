@@ -248,6 +248,11 @@ fn wrong_values_are_told_with_what_is_allowed() {
         ),
         ("value = 12.9\n", "", "x.toml:28:1: `model` says where a bound comes from, and there is none"),
         (
+            "closed form: the host's limit",
+            "shown: it depends on arrivals",
+            "x.toml:28:1: `model` says why nothing bounds this, and there is a bound",
+        ),
+        (
             "title = \"a test\"",
             "title = a test",
             "x.toml:1:9: invalid TOML: string values must be quoted, expected literal string",

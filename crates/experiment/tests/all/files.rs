@@ -35,6 +35,12 @@ fn every_file_is_right() {
             let file = open(path.file_name().and_then(|name| name.to_str()).expect("a name"));
             file.check(&mut load).unwrap_or_else(|error| panic!("{error}"));
             assert!(!file.runs().is_empty(), "{}", path.display());
+            // What nothing bounds says why, or what the paper has for it.
+            let unbounded = file.plain().expects.iter().filter(|expect| expect.bound.is_none());
+            for expect in unbounded {
+                let is_explained = expect.basis.is_some() || expect.paper.is_some();
+                assert!(is_explained, "{}: {} has no bound and no reason", path.display(), expect.name);
+            }
             count += 1;
         }
     }
