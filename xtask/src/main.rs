@@ -147,7 +147,15 @@ fn conditions(run: impl Fn(&[&str]) -> Result<()>, out: &str) -> Result<()> {
 /// Experiments with moves on processes.
 fn live(run: impl Fn(&[&str]) -> Result<()>, out: &str) -> Result<()> {
     let report = format!("{out}/live");
-    let files = ["vm-peers", "migration-cost", "live-migration-3"];
+    let files = [
+        "vm-peers",
+        "migration-cost",
+        "live-migration-3",
+        "unlike-hosts",
+        "migration-signalling-2",
+        "isolation",
+        "dftree-1-shares",
+    ];
     let done = files.map(|name| {
         run(&["-p", "weft", "--", "run", &format!("experiments/{name}.toml"), "--report", &report])
     });

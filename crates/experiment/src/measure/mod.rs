@@ -54,9 +54,7 @@ impl<'a> Measured<'a> {
                 mean(latencies.map(|latency| self.micros(latency.sum_ns as f64 / latency.count as f64 / 2.0)))
             }
             What::Recovery { flow, after, window, percent } => self.recovery(flow, *after, window, *percent),
-            What::Repeated { flows } => {
-                Some(self.senders_of(flows).map(|end| end.repeated as f64).sum())
-            }
+            What::Repeated { flows } => Some(self.senders_of(flows).map(|end| end.repeated as f64).sum()),
             What::Broken { flows } => {
                 Some(self.senders_of(flows).filter(|end| end.error.is_some()).count() as f64)
             }

@@ -117,6 +117,9 @@ experiments! {
     dftree_1_on_switches_that_hold_lanes_to_shares = "dftree-1-shares";
     dftree_2_on_switches_that_hold_lanes_to_shares = "dftree-2-shares";
     vftree_4a_on_switches_that_hold_lanes_to_shares = "vftree-4a-shares";
+    lash_with_other_buffers = "lash-depths";
+    vftree_4b_with_other_buffers = "vftree-4b-depths";
+    fault_two_by_each_method = "signalling-fault-two";
     lane_of_management = "management-lane";
     latency_and_bandwidth = "beff";
     static_rate = "static-rate";
