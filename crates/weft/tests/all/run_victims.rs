@@ -1,5 +1,7 @@
 //! Experiments whose victims must not be taken for contributors.
 
+use std::collections::BTreeSet;
+
 use crate::run::{Run, repository};
 
 /// The managers' host is the victim's receiver, which takes no more than the victim brings, so that it is found to be a hot spot as well.
@@ -36,5 +38,34 @@ fn a_victim_is_not_captured_by_its_own_receiver() {
         let gbps = flow("2-4")["gbps"][cut].as_f64().unwrap();
         // 16 - 12.9 / 4, what the contributor leaves of link 1.
         assert!((gbps / 12.775 - 1.0).abs() < 0.1, "{gbps} Gb/s at {dilation}");
+    }
+}
+
+/// Algorithm 1 exactly as the paper prints it: its threshold of 0.04 % of the time takes the victim's receiver for a hot spot where the
+/// victim is as fast as its host, and every flow has the rate that it has with weft's rules.
+#[test]
+fn the_printed_detector_declares_a_victims_receiver_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let topologies = repository().join("topologies");
+    for (name, hot) in [
+        ("dftree-1", &["host-3", "host-5"][..]),
+        ("dftree-2", &["host-5"]),
+        ("dftree-3", &["host-7", "host-9"]),
+        ("dftree-4", &["host-11", "host-9"]),
+    ] {
+        let text = std::fs::read_to_string(repository().join(format!("experiments/{name}.toml"))).unwrap();
+        let text = text.replace("../topologies", topologies.to_str().unwrap());
+        assert!(text.contains("\n[pm]\n"));
+        let file = folder.path().join(format!("{name}.toml"));
+        std::fs::write(&file, text.replace("\n[pm]\n", "\n[pm]\ndetector = \"printed\"\n")).unwrap();
+        let run = Run::of(&file, &["--virtual", "--only", "pm.mode=on"]);
+        let report = run.json(name);
+        let marks = report["runs"][0]["marks"].as_array().unwrap().iter();
+        let found: BTreeSet<&str> =
+            marks.filter_map(|mark| mark["text"].as_str()?.strip_prefix("hot spot: ")).collect();
+        assert_eq!(found, hot.iter().copied().collect(), "{name}");
+        let wrong: Vec<String> =
+            run.said().lines().filter(|line| line.starts_with("not as")).map(str::to_owned).collect();
+        assert!(wrong.iter().all(|line| line.contains("hot spots beside")), "{name}: {wrong:?}");
     }
 }
