@@ -115,17 +115,32 @@ impl Clients {
             .find_map(|(id, claim)| wanted(id, claim))
     }
 
-    /// The program at `port` that registered for such a MAD.
+    /// The program at `port` that registered for such a MAD, else the host: programs have lower numbers.
     fn registered(&self, port: PortNum, mad: &Mad) -> Option<ClientId> {
         self.find(port, |client, claim| claim.registration.covers(mad).then_some(client))
     }
 
-    /// The host behind `port`, if it registered for such a MAD and a program had registered for it before.
-    fn host_beside(&self, port: PortNum, mad: &Mad) -> Option<ClientId> {
-        let host = self.find(port, |client, claim| {
+    /// The host behind `port`, if it registered for such a MAD.
+    fn host(&self, port: PortNum, mad: &Mad) -> Option<ClientId> {
+        self.find(port, |client, claim| {
             (client.is_host() && claim.registration.covers(mad)).then_some(client)
-        })?;
+        })
+    }
+
+    /// That host, if a program registered for such a MAD too.
+    fn host_beside(&self, port: PortNum, mad: &Mad) -> Option<ClientId> {
+        let host = self.host(port, mad)?;
         self.registered(port, mad).filter(|first| *first != host).map(|_| host)
+    }
+
+    /// Whether the host behind `port` answers the Report that a program at `port` answers with `mad`.
+    fn is_answered_by_host(&self, port: PortNum, mad: &Mad) -> bool {
+        if mad.method() != Method::ReportResp {
+            return false;
+        }
+        let mut report = *mad;
+        SmpLayout::method.set(&mut report.0, Method::Report);
+        self.host(port, &report).is_some()
     }
 
     /// Whether a program at `port` is a subnet manager: it says so, or it came with a subnet manager's registrations. None is
@@ -160,9 +175,12 @@ impl Clients {
         Ok(())
     }
 
-    /// Why such a registration cannot be: somebody at `port` has a method of it.
+    /// Why such a registration cannot be: a program at `port` has a method of it. What the host has registered for goes to both.
     fn taken(&self, port: PortNum, wanted: &Registration) -> Option<RefusalReason> {
-        let method = self.find(port, |_, claim| claim.registration.overlap(wanted))?;
+        let of_program = |client: ClientId, claim: &Claim| {
+            if client.is_host() { None } else { claim.registration.overlap(wanted) }
+        };
+        let method = self.find(port, of_program)?;
         Some(RefusalReason::Taken { class: wanted.class, class_version: wanted.class_version, method })
     }
 
@@ -292,6 +310,10 @@ impl Device {
             // The sender is not notified, and its request times out, as one that a ConnectX-3 sends
             // from a virtual function (mlx4_ib_multiplex_mad in Linux).
             return self.discard(port, DropReason::Qp0Denied);
+        }
+        if !client.is_host() && self.clients.is_answered_by_host(port, &mad) {
+            // Both got the Report, and the subnet manager waits for one answer.
+            return;
         }
         if !mad.is_answer() {
             self.clients.mark(client, &mut mad);

@@ -160,12 +160,13 @@ fn a_registration_belongs_to_one_program() {
     assert_eq!(refused(&mut bench, ClientId(9), PortNum(0)), Some(RefusalReason::NoSuchPort));
 }
 
-/// Traffic begins at a host where a manager has registered for Reports: both get them, and each may leave.
+/// Whichever attaches first, a host and a program that registered for Reports both get them, and each may leave. The host answers.
 #[test]
 fn a_host_and_a_program_both_get_what_both_registered_for() {
     const HOST: ClientId = ClientId(ClientId::HOSTS + 1);
     let mut bench = attached();
     bench.assign(7);
+    bench.activate(0);
     let reports = vec![Registration::new(MgmtClass::SubnAdm, SA_CLASS_VERSION, [Method::Report])];
     let attach = |bench: &mut Bench, client| {
         bench.input(Input::Attach { client, port: ONE, registrations: reports.clone() })
@@ -192,8 +193,23 @@ fn a_host_and_a_program_both_get_what_both_registered_for() {
     attach(&mut bench, HOST);
     bench.input(Input::Detach { client: OTHER });
     assert_eq!(receivers(&mut bench), BTreeSet::from([HOST]));
-    let taken = attach(&mut bench, OTHER);
-    assert!(matches!(taken[..], [Output::Attached { outcome: Err(RefusalReason::Taken { .. }), .. }]));
+    let granted = Output::Attached { client: OTHER, port: ONE, outcome: Ok(()) };
+    assert!(attach(&mut bench, OTHER).contains(&granted));
+    assert_eq!(receivers(&mut bench), BTreeSet::from([OTHER, HOST]));
+    let third = attach(&mut bench, ClientId(9));
+    assert!(matches!(third[..], [Output::Attached { outcome: Err(RefusalReason::Taken { .. }), .. }]));
+
+    let answered = |bench: &mut Bench, client| {
+        let mut answer = get(AttributeId::Notice);
+        SmpLayout::mgmt_class.set(&mut answer.0, MgmtClass::SubnAdm);
+        SmpLayout::class_version.set(&mut answer.0, SA_CLASS_VERSION);
+        SmpLayout::method.set(&mut answer.0, Method::ReportResp);
+        let mad = Box::new(AddressedMad::gmp(Lid(8), ServiceLevel(0), answer));
+        transmitted(&bench.input(Input::Send { client, mad })).is_some()
+    };
+    assert!(!answered(&mut bench, OTHER) && answered(&mut bench, HOST));
+    bench.input(Input::Detach { client: HOST });
+    assert!(answered(&mut bench, OTHER), "no host answers for it");
 }
 
 #[test]

@@ -156,8 +156,7 @@ fn saved_routing(
 }
 
 pub(super) fn pm(experiment: &Experiment) -> Option<weft_pm::Options> {
-    let (told, plain) = (&experiment.pm, weft_pm::Options::default());
-    // A host's software hears the Reports at its port, and a manager beside it does not: it looks for machines that come and move itself.
+    let told = &experiment.pm;
     matches!(told.mode, PmMode::Watch | PmMode::On).then(|| weft_pm::Options {
         interval: told.interval,
         dilation: experiment.rates.dilation,
@@ -170,8 +169,7 @@ pub(super) fn pm(experiment: &Experiment) -> Option<weft_pm::Options> {
         slow_sl: ServiceLevel(told.slow_sl),
         hysteresis: told.hysteresis,
         lanes: told.lanes,
-        refresh: if experiment.vms.is_some() { told.interval } else { plain.refresh },
-        ..plain
+        ..weft_pm::Options::default()
     })
 }
 

@@ -66,7 +66,7 @@ impl Simulation {
         if !self.programs.is_attachment(program, incarnation) || self.device(place.node).is_none() {
             return;
         }
-        let registrations = self.registrations(program);
+        let registrations = Self::registrations(program);
         let request = Request::Attach { at: self.nodes.at(place), registrations, is_sm: false };
         self.request(place.node, Asked::Program(program), request);
     }
@@ -89,11 +89,8 @@ impl Simulation {
         self.turn.checker.take()
     }
 
-    fn registrations(&self, program: u32) -> Vec<Registration> {
-        let is_switch = |port: PortRef| self.world.fabric.node(port.node).is_switch();
+    fn registrations(program: u32) -> Vec<Registration> {
         match program {
-            // The host behind the port has registered for Reports already.
-            PM if self.world.options.hosts && !is_switch(self.programs.port(PM)) => Vec::new(),
             PM => weft_pm::registrations(),
             // It only asks.
             VMM => Vec::new(),

@@ -41,6 +41,7 @@ mod vm_rates;
 mod vm_schedules;
 mod vm_silence;
 mod vm_unlike;
+mod vm_watched;
 mod vms;
 mod vswitches;
 mod windows;
