@@ -213,7 +213,7 @@ impl What {
                 MigrationValue::Switches => "switches",
                 MigrationValue::LftSmps | MigrationValue::HypervisorSmps => "SMPs",
             },
-            Self::Pause { .. } => "ms",
+            Self::Pause { .. } | Self::Reconfiguration { .. } => "ms",
             Self::Latency { .. } => "µs",
             Self::Ratio { .. } | Self::Moves { .. } | Self::Repeated { .. } | Self::Broken { .. } => "",
             Self::PredictedDeadlock { .. } => "channels",

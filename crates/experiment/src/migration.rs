@@ -67,8 +67,9 @@ pub struct Counted {
     pub physical_smps: u64,
     /// LFT SMPs that vSwitches received.
     pub vswitch_smps: u64,
-    /// Sets of management that functions of adapters received.
-    pub hypervisor_smps: u64,
+    /// Sets of management that functions of adapters received until the machine's port was set up. None where it was not before the end,
+    /// or before another migration began.
+    pub hypervisor_smps: Option<u64>,
 }
 
 impl MigrationRecord {
@@ -96,7 +97,7 @@ impl MigrationRecord {
         Some(match value {
             MigrationValue::LftSmps => counted.physical_smps + counted.vswitch_smps,
             MigrationValue::Switches => counted.switches,
-            _ => counted.hypervisor_smps,
+            _ => counted.hypervisor_smps?,
         } as f64)
     }
 

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use weft_fault::FaultTimes;
+use weft_host::stack::Reconfiguration;
 use weft_host::traffic::{FlowId, FlowReport};
 use weft_machine::Time;
 use weft_sm::Signalled;
@@ -35,6 +36,9 @@ pub struct Recording {
     /// Datagrams that notified hosts of other paths while the plan's clock ran, as the subnet manager has sent and received them.
     #[serde(default)]
     pub signalled: Option<Signalled>,
+    /// When hosts heeded notices, each host of the plan once, on the plan's clock. None where hosts could not be asked.
+    #[serde(default)]
+    pub reconfigurations: Option<Vec<HostReconfigurations>>,
     /// What each fault of the plan cost, in the order of their beginnings; times are on the plan's clock.
     #[serde(default)]
     pub faults: Vec<FaultTimes<String>>,
@@ -90,6 +94,15 @@ pub struct FlowTotal {
     pub host: NodeIndex,
     /// Its report. The times of its moves are on the plan's clock.
     pub report: FlowReport,
+}
+
+/// When a host heeded notices.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostReconfigurations {
+    /// The host.
+    pub host: NodeIndex,
+    /// The stretches, in order of time.
+    pub stretches: Vec<Reconfiguration>,
 }
 
 /// Something that happened.

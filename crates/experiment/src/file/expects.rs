@@ -11,11 +11,11 @@ use super::variants::Axis;
 use super::vms;
 use crate::{
     Basis, BeffValue, Bound, Driver, Expect, Figure, FigureKind, Gain, MigrationValue, MigrationsOf, Paper,
-    SignallingKind, Span, VmsSpec, What, When,
+    ReconfigurationOf, SignallingKind, Span, VmsSpec, What, When,
 };
 
 /// What `what` can be.
-const WHATS: [&str; 20] = [
+const WHATS: [&str; 21] = [
     "throughput",
     "per_host",
     "ratio",
@@ -29,6 +29,7 @@ const WHATS: [&str; 20] = [
     "repeated",
     "broken",
     "signalling",
+    "reconfiguration",
     "hot_spots",
     "predicted_deadlock",
     "downtime",
@@ -184,7 +185,12 @@ impl Known<'_> {
             "broken" => What::Broken { flows: self.flows(table, "flows")? },
             "signalling" => {
                 let kind = table.choice("kind", &SignallingKind::ALL, SignallingKind::name)?;
-                What::Signalling { kind: kind.unwrap_or(SignallingKind::All) }
+                let per_routing = table.flag("per_routing", false)?;
+                What::Signalling { kind: kind.unwrap_or(SignallingKind::All), per_routing }
+            }
+            "reconfiguration" => {
+                let of = table.choice("of", &ReconfigurationOf::ALL, ReconfigurationOf::name)?;
+                What::Reconfiguration { after: after(table)?, of: of.unwrap_or(ReconfigurationOf::Host) }
             }
             "hot_spots" => What::HotSpots { except: table.names_of("except", Role::Host)? },
             "predicted_deadlock" => self.predicted(table)?,
@@ -432,8 +438,14 @@ fn named(what: &What) -> String {
         What::Repeated { flows } => format!("{}: packets sent again", listed(flows)),
         What::Broken { flows } if flows.is_empty() => "flows that ended in error".to_owned(),
         What::Broken { flows } => format!("{}: flows that ended in error", listed(flows)),
-        What::Signalling { kind: SignallingKind::All } => "signalling, all datagrams".to_owned(),
-        What::Signalling { kind } => format!("signalling, {kind}"),
+        What::Signalling { kind, per_routing } => {
+            let counted = if *kind == SignallingKind::All { "all datagrams" } else { kind.name() };
+            format!("signalling, {counted}{}", if *per_routing { " a routing" } else { "" })
+        }
+        What::Reconfiguration { of: ReconfigurationOf::Host, .. } => "reconfiguration of a host".to_owned(),
+        What::Reconfiguration { after, of: ReconfigurationOf::Last } => {
+            format!("the last host is reconfigured after {} s", after.as_secs_f64())
+        }
         What::HotSpots { except } if except.is_empty() => "hosts found to be hot spots".to_owned(),
         What::HotSpots { except } => format!("hosts found to be hot spots beside {}", except.join(" and ")),
         What::PredictedDeadlock { after } => {

@@ -1,7 +1,7 @@
 //! `[fabric]`, `[rates]`, `[engine]`, `[sm]`, `[pm]`, `[congestion]` and `[hosts]`.
 
 use weft_device::{Crossbar, DataPathOptions, LaneShare, Profile};
-use weft_host::stack::{Notices, PathCache};
+use weft_host::stack::{HandlerTimes, Notices, PathCache};
 use weft_machine::Time;
 use weft_pm::DetectorKind;
 use weft_routing::{Chain, Engine, PftreeOrder};
@@ -248,6 +248,7 @@ pub(super) fn sm(top: &mut Table<'_>, rates: &Rates) -> Result<(SmSpec, Option<S
         switch_life: life(&mut table, "switch_life_us")?,
         weights: table.numbers("weights", 0..=255)?,
         sweep_interval: table.seconds("sweep_interval")?,
+        trap_delay: table.seconds("trap_delay")?,
     };
     if let (true, false, Some(value)) = (spec.management_lane, spec.weights.is_empty(), table.get("weights"))
     {
@@ -388,6 +389,12 @@ pub(super) fn hosts(top: &mut Table<'_>) -> Result<HostsSpec, Wrong> {
         heed_repath: table.flag("heed_repath", true)?,
         path_cache: table.choice("path_cache", &PathCache::ALL, PathCache::name)?.unwrap_or_default(),
         notices: table.choice("notices", &Notices::ALL, Notices::name)?.unwrap_or_default(),
+        handler_times: HandlerTimes {
+            notice: table.seconds("notice_time")?.unwrap_or_default(),
+            ask: table.seconds("ask_time")?.unwrap_or_default(),
+            query_qp: table.seconds("query_qp_time")?.unwrap_or_default(),
+            migrate: table.seconds("migrate_time")?.unwrap_or_default(),
+        },
     };
     table.finish()?;
     Ok(spec)

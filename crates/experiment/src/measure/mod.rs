@@ -8,7 +8,10 @@ use std::collections::BTreeSet;
 use weft_host::traffic::{FlowId, FlowReport};
 use weft_machine::Time;
 
-use crate::{FlowPlan, FlowSample, Mark, MigrationsOf, Plan, Recording, Sample, What};
+use crate::{
+    FlowPlan, FlowSample, HostReconfigurations, Mark, MarkKind, MigrationsOf, Plan, ReconfigurationOf,
+    Recording, Sample, What,
+};
 
 /// How long a stretch is over which a flow's throughput of the moment is taken, at least.
 const STRETCH: Time = Time::from_secs(1);
@@ -58,7 +61,12 @@ impl<'a> Measured<'a> {
             What::Broken { flows } => {
                 Some(self.senders_of(flows).filter(|end| end.error.is_some()).count() as f64)
             }
-            What::Signalling { kind } => Some(kind.of(self.recording.signalled.as_ref()?) as f64),
+            What::Signalling { kind, per_routing } => {
+                let counted = kind.of(self.recording.signalled.as_ref()?) as f64;
+                let routings = if *per_routing { self.routings() } else { 1 };
+                (routings > 0).then(|| counted / routings as f64)
+            }
+            What::Reconfiguration { after, of } => self.reconfiguration(*after, *of),
             What::HotSpots { except } => {
                 let found = self.recording.marks.iter().filter_map(Mark::hot_spot_found);
                 let others = found.filter(|host| !except.iter().any(|name| self.plan.is_called(name, host)));
@@ -77,6 +85,32 @@ impl<'a> Measured<'a> {
                 }
             }
             What::Beff { name, value } => self.beff(name, *value),
+        }
+    }
+
+    /// How often the subnet manager has routed while the plan's clock ran, as it has said itself.
+    fn routings(&self) -> usize {
+        self.recording.marks.iter().filter(|mark| mark.kind == MarkKind::Rerouted).count()
+    }
+
+    /// How long hosts took to heed notices from a moment on, in milliseconds.
+    fn reconfiguration(&self, after: Time, of: ReconfigurationOf) -> Option<f64> {
+        let hosts = self.recording.reconfigurations.as_ref()?;
+        let since = |host: &HostReconfigurations| {
+            let mut stretches = host.stretches.iter().filter(|one| one.began >= after);
+            let first = stretches.next()?;
+            Some((first.began, stretches.next_back().unwrap_or(first).ended))
+        };
+        let millis = |time: Time| time.as_secs_f64() * 1e3;
+        let heeded = hosts.iter().map(since);
+        match of {
+            ReconfigurationOf::Host => mean(
+                heeded.map(|host| host.map_or(0.0, |(began, ended)| millis(ended.saturating_sub(began)))),
+            ),
+            ReconfigurationOf::Last => {
+                let last = heeded.flatten().map(|(_, ended)| ended).max();
+                Some(last.map_or(0.0, |ended| millis(ended.saturating_sub(after))))
+            }
         }
     }
 

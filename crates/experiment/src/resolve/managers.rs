@@ -42,6 +42,7 @@ pub(super) fn stack(experiment: &Experiment) -> StackOptions {
         retries: told.retries.unwrap_or(plain.retries),
         path_cache: told.path_cache,
         notices: told.notices,
+        handler_times: told.handler_times,
         guids: experiment.vms.as_ref().map(|vms| vms.guids).unwrap_or_default(),
         // Where notices are the manager's to send, no machine asks for its own.
         wakes_peers: told.notices == Notices::All,
@@ -88,6 +89,7 @@ pub(super) fn sm(
     }
     options.sweeps.sweep_interval_ms =
         told.sweep_interval.map_or(options.sweeps.sweep_interval_ms, Time::as_millis);
+    options.sweeps.trap_delay_ms = told.trap_delay.map_or(options.sweeps.trap_delay_ms, Time::as_millis);
     let weight = |vl: u8| match told.weights.as_slice() {
         [all] => *all,
         each => each.get(usize::from(vl)).copied().unwrap_or_default(),

@@ -116,6 +116,15 @@ pub enum What {
     Signalling {
         /// Which of them.
         kind: SignallingKind,
+        /// Whether they are divided by the number of the manager's sweeps that have routed in that time.
+        per_routing: bool,
+    },
+    /// How long hosts took to heed notices, in milliseconds of wall-clock time.
+    Reconfiguration {
+        /// Notices from this moment on.
+        after: Time,
+        /// Between which moments.
+        of: ReconfigurationOf,
     },
     /// Hosts that the performance manager has found to be hot spots.
     HotSpots {
@@ -164,6 +173,7 @@ impl What {
             | Self::Recovery { flow, .. } => vec![flow],
             Self::Wait { .. }
             | Self::Signalling { .. }
+            | Self::Reconfiguration { .. }
             | Self::HotSpots { .. }
             | Self::PredictedDeadlock { .. }
             | Self::Migration { .. }
@@ -226,6 +236,16 @@ impl SignallingKind {
             Self::Paths => signalled.paths,
             Self::All => signalled.total(),
         }
+    }
+}
+
+weft_wire::named! {
+    /// Which time of a reconfiguration is meant.
+    pub enum ReconfigurationOf {
+        /// The mean of hosts, each from its first notice until it has heeded its last. A host without a notice takes none.
+        Host = "host",
+        /// From the moment that is counted from until the last host has heeded its last notice; 0 where none came.
+        Last = "last",
     }
 }
 

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 pub use expect::{
     Basis, BeffValue, Bound, Expect, FidelityVerdict, Figure, FigureKind, Gain, MigrationValue, MigrationsOf,
-    Paper, SignallingKind, What, When,
+    Paper, ReconfigurationOf, SignallingKind, What, When,
 };
 pub use network::{
     Attach, CongestionSpec, EngineSpec, FabricSpec, HostsSpec, PmMode, PmSpec, Rates, Shape, SmSpec,

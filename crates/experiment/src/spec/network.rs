@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use weft_device::{Crossbar, LaneShare};
-use weft_host::stack::{Notices, PathCache};
+use weft_host::stack::{HandlerTimes, Notices, PathCache};
 use weft_machine::Time;
 use weft_pm::DetectorKind;
 use weft_routing::PftreeOrder;
@@ -182,6 +182,8 @@ pub struct SmSpec {
     pub weights: Vec<u8>,
     /// From one light sweep to the next; none is never.
     pub sweep_interval: Option<Time>,
+    /// From a trap to the heavy sweep that answers it; the manager's own where this is `None`.
+    pub trap_delay: Option<Time>,
 }
 
 weft_wire::named! {
@@ -264,6 +266,8 @@ pub struct HostsSpec {
     pub path_cache: PathCache,
     /// The notices that hosts subscribe to.
     pub notices: Notices,
+    /// What their software takes to heed notices, in wall-clock time.
+    pub handler_times: HandlerTimes,
 }
 
 /// Where the managers are attached, by host name.

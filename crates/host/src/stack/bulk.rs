@@ -96,12 +96,14 @@ pub(super) struct Bulk {
     /// What pauses differ by between hosts.
     salt: u64,
     timeout: Time,
+    /// To make the question.
+    ask: Time,
     inbox: Inbox,
     pub(super) counts: BulkCounts,
 }
 
 impl Bulk {
-    pub(super) fn new(timeout: Time) -> Self {
+    pub(super) fn new(timeout: Time, ask: Time) -> Self {
         let spans = |count: u64| Time::from_nanos(timeout.as_nanos().saturating_mul(count));
         let inbox = InboxLimits {
             // What has stood still is forgotten when its time is up; each attempt has another id.
@@ -121,6 +123,7 @@ impl Bulk {
             silent: 0,
             salt: 0,
             timeout,
+            ask,
             inbox: Inbox::new(inbox),
             counts: BulkCounts::default(),
         }
@@ -131,7 +134,7 @@ impl Bulk {
         match &mut self.state {
             State::Idle => {
                 (self.tries, self.silent) = (0, 0);
-                self.state = State::Wanted(now);
+                self.state = State::Wanted(now + self.ask);
             }
             // The pause is kept: others were notified at the same moment.
             State::Wanted(_) => {}
@@ -144,10 +147,15 @@ impl Bulk {
         self.state == State::Idle && self.inbox.next_timer().is_none()
     }
 
+    /// Whether an answer is to come.
+    pub(super) fn is_asking(&self) -> bool {
+        self.state != State::Idle
+    }
+
     /// Forgets the question. `seed`: ids begin at another number.
     pub(super) fn abandon(&mut self, seed: u64) {
-        let (counts, timeout) = (self.counts, self.timeout);
-        *self = Self { counts, turn: seed as u32, ..Self::new(timeout) };
+        let (counts, timeout, ask) = (self.counts, self.timeout, self.ask);
+        *self = Self { counts, turn: seed as u32, ..Self::new(timeout, ask) };
     }
 
     fn id(&self) -> u32 {
@@ -240,7 +248,7 @@ impl Bulk {
                 self.tries = 0;
                 if again {
                     self.counts.discarded += 1;
-                    self.state = State::Wanted(now);
+                    self.state = State::Wanted(now + self.ask);
                     return Heard::Nothing;
                 }
                 self.state = State::Idle;
@@ -263,7 +271,7 @@ impl Bulk {
     fn refused(&mut self, now: Time, status: u16) -> Heard {
         self.counts.failed += 1;
         if self.is_again() {
-            self.state = State::Wanted(now);
+            self.state = State::Wanted(now + self.ask);
             return Heard::Nothing;
         }
         self.state = State::Idle;

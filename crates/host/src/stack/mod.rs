@@ -19,6 +19,7 @@ mod bulk;
 mod clock;
 mod commands;
 mod congestion;
+mod desk;
 mod flow;
 mod holds;
 mod image;
@@ -55,6 +56,8 @@ use weft_wire::{
 
 use crate::traffic::{Command, FlowReport};
 pub use bulk::BulkCounts;
+use desk::Desk;
+pub use desk::{HandlerTimes, Reconfiguration};
 use flow::Flows;
 pub use image::{IMAGE_BYTES_MAX, Identity, Image, ImageError, Place};
 use lanes::Lane;
@@ -107,6 +110,8 @@ pub struct StackOptions {
     /// What a message costs the host at each of its ends, in nanoseconds of fabric time: software, bus and adapter. A flow
     /// begins at most one message in this time, and a ping-pong's latency has it twice.
     pub message_overhead_ns: u32,
+    /// What its software takes to heed notices, in machine time.
+    pub handler_times: HandlerTimes,
     /// The service level of management datagrams; none is the one that the manager has given the port.
     pub management_sl: Option<ServiceLevel>,
     /// Whether the clocks of all hosts are one, so that a receiver can tell how long a packet was on its way.
@@ -129,6 +134,7 @@ impl Default for StackOptions {
             wakes_peers: true,
             dilation: 1,
             message_overhead_ns: 0,
+            handler_times: HandlerTimes::default(),
             management_sl: None,
             common_clock: false,
         }
@@ -251,6 +257,7 @@ pub struct Stack {
     suspension: Suspension,
     hold_backs: HoldBacks,
     tells: Tells,
+    desk: Desk,
 }
 
 impl StackOptions {
@@ -286,6 +293,7 @@ impl Stack {
             suspension: Suspension::default(),
             hold_backs: HoldBacks::default(),
             tells: Tells::default(),
+            desk: Desk::default(),
             sa_is_idle: true,
             sa_due: None,
             retry_at: None,
@@ -467,7 +475,8 @@ impl Machine for Stack {
         let administration = self.sa.next_timer().map(|timer| timer.map(StackTimer::Administration));
         let again = machine::Timer::new(self.retry_at, StackTimer::AskAgain);
         let hold = machine::Timer::new(self.paths.holds_end(), StackTimer::Hold);
-        machine::Timer::earliest([self.timers.first(), administration, again, hold])
+        let heeded = machine::Timer::new(self.desk.due(), StackTimer::Heed);
+        machine::Timer::earliest([self.timers.first(), administration, again, hold, heeded])
     }
 
     fn poll_timeout(&self) -> Option<Time> {
@@ -475,7 +484,7 @@ impl Machine for Stack {
         if self.is_suspended {
             return None;
         }
-        let times = [self.timers.next(), self.sa_due, self.retry_at, self.paths.holds_end()];
+        let times = [self.timers.next(), self.sa_due, self.retry_at, self.paths.holds_end(), self.desk.due()];
         let due = times.into_iter().flatten().min();
         debug_assert_eq!(due, self.next_timer().map(|timer| timer.at), "one moment, told in two ways");
         due

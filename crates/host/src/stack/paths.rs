@@ -136,6 +136,11 @@ impl Path {
         self.capacity
     }
 
+    /// The level of its packets, where its record has this one.
+    pub(super) fn level_by(&self, record: ServiceLevel) -> ServiceLevel {
+        self.slow.unwrap_or(record)
+    }
+
     /// What somebody who begins to use it may rely on.
     pub(super) fn fresh_address(&self) -> Option<Address> {
         self.address().filter(|_| !matches!(self.state, State::Gone | State::Failed))
@@ -314,6 +319,14 @@ impl Paths {
             renewed += 1;
         }
         renewed
+    }
+
+    /// The port at a LID.
+    pub(super) fn to_lid(&self, dlid: Lid) -> Option<Guid> {
+        self.list
+            .iter()
+            .find(|path| path.record.is_some_and(|record| record.dlid == dlid))
+            .map(|path| path.to)
     }
 
     /// The path to a LID is not to be relied on any more.

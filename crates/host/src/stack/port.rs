@@ -9,6 +9,7 @@ use weft_wire::{
 };
 
 use super::bulk::Heard;
+use super::desk::Job;
 use super::names::guid_in;
 use super::paths::State;
 use super::relocation::MovedLid;
@@ -37,6 +38,7 @@ impl Stack {
             let seed = now.as_nanos() ^ facts.guid.0;
             self.sa.abandon(seed);
             self.paths.abandon();
+            self.forget_tables(now);
             self.subscriptions.abandon();
         }
         if moved || other_manager {
@@ -102,25 +104,26 @@ impl Stack {
                 self.take_answer(now, question, status, mad);
             }
             Heard::Nothing => {}
-            Heard::Whole(records) => self.take_table(now, &records),
+            Heard::Whole(records) => self.take_job(now, Job::Table(records)),
             Heard::Refused(status) => {
                 self.fail_bulk(now, &format!("SA status {status:#06x} for the paths of this port"));
             }
         }
         self.go_on_where_known(now);
         self.send_questions(now);
+        self.note_end(now);
     }
 
     /// A Report, to this port or to the physical function of its adapter, which has answered it.
     pub(super) fn heed_report(&mut self, now: Time, report: &AddressedMad) {
         if let Some(notice) = notice_in(&report.mad) {
-            self.heed(now, &notice.details());
-            self.asks_due = true;
+            self.take_job(now, Job::Notice(notice.details()));
+            self.note_end(now);
         }
     }
 
     /// Takes the answer to the question for all paths.
-    fn take_table(&mut self, now: Time, records: &[PathRecord]) {
+    pub(super) fn take_table(&mut self, now: Time, records: &[PathRecord]) {
         let known: BTreeMap<Guid, _> =
             records.iter().filter_map(|record| Some((record.dgid.guid, path_of(record)?))).collect();
         for place in self.paths.in_bulk().collect::<Vec<u32>>() {
@@ -256,9 +259,11 @@ impl Stack {
     pub(super) fn pass_time(&mut self, now: Time) {
         debug_assert_eq!(self.sa_is_idle, self.sa.is_idle(), "known here too");
         self.end_holds(now);
-        if self.sa_is_idle && self.retry_at.is_none() && !self.asks_due {
+        let heeds = self.desk.due().is_some_and(|due| due <= now);
+        if self.sa_is_idle && self.retry_at.is_none() && !self.asks_due && !heeds {
             return;
         }
+        self.work(now);
         while let Some(question) = self.sa.poll_failed(now) {
             let why = || "subnet administration does not answer".to_owned();
             match question {
@@ -288,10 +293,11 @@ impl Stack {
         self.go_on_where_known(now);
         self.send_questions(now);
         self.sa_changed();
+        self.note_end(now);
     }
 
     /// What the manager reports.
-    fn heed(&mut self, now: Time, details: &Details) {
+    pub(super) fn heed(&mut self, now: Time, details: &Details) {
         match details {
             Details::Gid(trap::GID_IN_SERVICE | trap::GID_OUT_OF_SERVICE, details)
                 if self.is_held_back(now, details.gid.guid) => {}
@@ -339,7 +345,7 @@ impl Stack {
     }
 
     /// Whether a LID is one of its port's.
-    fn has(&self, lid: Lid) -> bool {
+    pub(super) fn has(&self, lid: Lid) -> bool {
         let own = u32::from(self.facts.lid.0);
         (own..own + (1 << (self.facts.lmc & 7))).contains(&u32::from(lid.0))
     }

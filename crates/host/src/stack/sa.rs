@@ -59,7 +59,7 @@ impl SaClient {
     pub(super) fn new(options: &StackOptions) -> Self {
         let (timeout, retries) = (options.sa_timeout, options.sa_retries);
         let limits = Limits { window: Window::Fixed(WINDOW), timeout, retries, queue: QUEUE_MAX };
-        let bulk = Bulk::new(timeout);
+        let bulk = Bulk::new(timeout, options.handler_times.ask);
         Self { transactions: Transactions::new(limits), bulk, level: options.management_sl }
     }
 

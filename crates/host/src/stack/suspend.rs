@@ -100,6 +100,7 @@ impl Stack {
         if self.is_suspended {
             return;
         }
+        self.work_off(now);
         self.is_suspended = true;
         (self.suspension.at, self.suspension.told) = (now, None);
         self.suspension.counts.suspended += 1;

@@ -23,6 +23,8 @@ pub enum StackTimer {
     AskAgain,
     /// Queue pairs have been held for long enough.
     Hold,
+    /// The host's software has heeded a notice.
+    Heed,
 }
 
 impl fmt::Display for StackTimer {
@@ -33,6 +35,7 @@ impl fmt::Display for StackTimer {
             Self::Lane(level) => write!(f, "service level {level} free"),
             Self::Administration(timer) => write!(f, "SA request: {timer}"),
             Self::Hold => f.write_str("queue pairs held long enough"),
+            Self::Heed => f.write_str("notice heeded"),
             Self::AskAgain => f.write_str("SA request again"),
         }
     }

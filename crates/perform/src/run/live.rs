@@ -11,7 +11,9 @@ use weft_bundle::failure::Failure;
 use weft_control::agent::{AgentStatus, PortEnd};
 use weft_control::fault::FaultId;
 use weft_control::{Answer, ErrorCode, HexGuid, Request, Utc};
-use weft_experiment::{Action, Conservation, Driver, Late, Mark, Plan, PortPlace, PortSample};
+use weft_experiment::{
+    Action, Conservation, Driver, HostReconfigurations, Late, Mark, Plan, PortPlace, PortSample,
+};
 use weft_fault::{BadIdentity, Damage, Fault, Impaired, Nodes, Process, Sign};
 use weft_host::traffic::{Command, FlowReport};
 use weft_lab::faults;
@@ -354,6 +356,10 @@ impl Stage for Live<'_, '_> {
     fn signalled(&mut self) -> anyhow::Result<Option<Signalled>> {
         let managers = subnet_managers(&self.lab.folder, &self.lab.record)?;
         Ok(in_charge(&managers).and_then(|manager| manager.told.status()).map(|status| status.signalled))
+    }
+
+    fn reconfigurations(&mut self) -> Option<Vec<HostReconfigurations>> {
+        None
     }
 
     fn migrations(&mut self) -> anyhow::Result<Vec<weft_experiment::MigrationRecord>> {

@@ -29,7 +29,6 @@ impl Received {
                 counted.physical_smps += writes;
             }
         }
-        counted.hypervisor_smps = self.function_sets.saturating_sub(before.function_sets);
         counted
     }
 }
@@ -41,6 +40,8 @@ struct Asked<Id> {
     record: MigrationRecord,
     before: Received,
     is_alone: bool,
+    /// Whether the machine runs, and the subnet manager may still be setting up its port.
+    sets_up: bool,
 }
 
 /// All that were asked for. `Id` is the driver's name for a request.
@@ -70,7 +71,8 @@ impl<Id: PartialEq + Copy> Migrations<Id> {
         for other in self.0.iter_mut().filter(|other| other.record.ended.is_none()) {
             (other.is_alone, is_alone) = (false, false);
         }
-        self.0.push(Asked { id, record, before, is_alone });
+        self.0.iter_mut().for_each(|other| other.sets_up = false);
+        self.0.push(Asked { id, record, before, is_alone, sets_up: false });
     }
 
     /// Those that have no answer.
@@ -90,7 +92,22 @@ impl<Id: PartialEq + Copy> Migrations<Id> {
         let asked = self.0.iter_mut().find(|asked| asked.id == id && asked.record.ended.is_none())?;
         (asked.record.ended, asked.record.outcome) = (Some(at), outcome);
         asked.record.counted = asked.is_alone.then(|| now.since(&asked.before, plan));
+        asked.sets_up = asked.is_alone && asked.record.is_done();
         Some(Mark { at, kind: MarkKind::Migration, text: asked.record.text() })
+    }
+
+    /// The last one and its machine, where the machine runs and its port was not seen active yet.
+    pub(super) fn set_up_next(&self) -> Option<(Id, &str)> {
+        self.0.iter().rev().find(|asked| asked.sets_up).map(|asked| (asked.id, asked.record.vm.as_str()))
+    }
+
+    /// The port of its machine is active: functions have received all that they receive for it.
+    pub(super) fn is_set_up(&mut self, id: Id, now: &Received) {
+        let Some(asked) = self.0.iter_mut().find(|asked| asked.id == id) else { return };
+        asked.sets_up = false;
+        if let Some(counted) = &mut asked.record.counted {
+            counted.hypervisor_smps = Some(now.function_sets.saturating_sub(asked.before.function_sets));
+        }
     }
 
     /// What became of all.

@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 
 use weft_experiment::{
-    Action, Conservation, Driver, FaultLog, FlowSample, FlowTotal, GivenLevel, Late, Mark, MarkKind,
-    MigrationRecord, Plan, PortPlace, PortSample, Recording, Sample, Step, predict,
+    Action, Conservation, Driver, FaultLog, FlowSample, FlowTotal, GivenLevel, HostReconfigurations, Late,
+    Mark, MarkKind, MigrationRecord, Plan, PortPlace, PortSample, Recording, Sample, Step, predict,
 };
 use weft_fault::Sign;
 use weft_host::traffic::{Command, FlowId, FlowReport, LearntPath};
@@ -45,6 +45,8 @@ pub(super) trait Stage {
     fn marks(&mut self) -> anyhow::Result<Vec<Mark>>;
     /// Datagrams that have notified hosts of other paths so far, where the subnet manager can be asked.
     fn signalled(&mut self) -> anyhow::Result<Option<Signalled>>;
+    /// When hosts heeded notices, where they can be asked.
+    fn reconfigurations(&mut self) -> Option<Vec<HostReconfigurations>>;
     /// What became of migrations.
     fn migrations(&mut self) -> anyhow::Result<Vec<MigrationRecord>>;
     /// Who routed.
@@ -70,6 +72,7 @@ pub(super) fn perform(
         recording.ends.extend(reports.into_iter().map(|report| FlowTotal { host, report }));
     }
     recording.signalled = stage.signalled()?.zip(signalled).map(|(now, before)| now.since(&before));
+    recording.reconfigurations = stage.reconfigurations();
     recording.migrations = stage.migrations()?;
     recording.faults = faults.times(stage.fault_signs()?);
     recording.routed_by = stage.routed_by()?;

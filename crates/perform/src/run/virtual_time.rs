@@ -5,17 +5,18 @@ mod machines;
 use weft_bundle::failure::Failure;
 use weft_device::Counters;
 use weft_experiment::{
-    Action, Conservation, Driver, LaneConservation, Late, Mark, MarkKind, MigrationRecord, Plan, PortPlace,
-    PortSample,
+    Action, Conservation, Driver, HostReconfigurations, LaneConservation, Late, Mark, MarkKind,
+    MigrationRecord, Plan, PortPlace, PortSample,
 };
 use weft_fault::Sign;
+use weft_host::stack::Reconfiguration;
 use weft_host::traffic::{Command, FlowReport, LearntPath};
 use weft_lab::scene::TapeTo;
 use weft_machine::Time;
 use weft_routing::EngineReport;
 use weft_sim::{SimOptions, Simulation, TrafficAccount};
 use weft_sm::Signalled;
-use weft_topology::{NodeIndex, PortRef};
+use weft_topology::{Node, NodeIndex, PortRef};
 use weft_wire::{Guid, Lid, ServiceLevel};
 
 use super::marks;
@@ -159,6 +160,7 @@ impl Stage for Virtual<'_> {
             }
         }
         self.simulation.run_until(limit);
+        self.machines.look(&self.simulation, self.plan);
         Ok(())
     }
 
@@ -253,6 +255,19 @@ impl Stage for Virtual<'_> {
 
     fn signalled(&mut self) -> anyhow::Result<Option<Signalled>> {
         Ok(self.simulation.sm().map(|sm| sm.sa_counts().signalled()))
+    }
+
+    fn reconfigurations(&mut self) -> Option<Vec<HostReconfigurations>> {
+        let heeded = |(host, node): (NodeIndex, &Node)| {
+            let stack = self.simulation.stack(PortRef::new(host, node.attach_port()?))?;
+            let stretches = stack.reconfigurations().map(|one| Reconfiguration {
+                began: self.since(one.began),
+                ended: self.since(one.ended),
+                ..*one
+            });
+            Some(HostReconfigurations { host, stretches: stretches.collect() })
+        };
+        Some(self.plan.fabric.hosts().filter_map(heeded).collect())
     }
 
     fn migrations(&mut self) -> anyhow::Result<Vec<MigrationRecord>> {

@@ -90,13 +90,56 @@ fn signals_as_often_live(fault: &str, method: &str) {
 
 #[test]
 fn fault_one_signals_as_often_live_as_in_virtual_time() {
-    signals_as_often_live("one", "hybrid");
+    for method in ["hybrid", "repath", "wildcard"] {
+        signals_as_often_live("one", method);
+    }
 }
 
 #[test]
 fn fault_two_signals_as_often_live_as_in_virtual_time() {
-    for method in ["hybrid", "repath"] {
+    for method in ["hybrid", "repath", "wildcard"] {
         signals_as_often_live("two", method);
+    }
+}
+
+/// What switches and functions of adapters receive for a migration by each method, whoever drives it.
+#[test]
+fn a_migration_costs_as_much_live_by_each_method() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("cost.toml");
+    let text = std::fs::read_to_string(repository().join("experiments/migration-cost.toml")).unwrap();
+    let (head, expects) = text.split_once("[[expect]]").unwrap();
+    let (head, _) = head.split_once("[window]").unwrap();
+    let is_counted =
+        |block: &&str| ["switches", "lft_smps", "hypervisor_smps"].iter().any(|what| block.contains(what));
+    let expects: Vec<String> =
+        expects.split("[[expect]]").filter(is_counted).map(|block| format!("[[expect]]{block}")).collect();
+    // Three values of each of three methods and of each of two migrations, and `full` has no line for functions.
+    assert_eq!(expects.len(), 3 * 3 * 2 - 2);
+    let shorter = [
+        ("duration = 36", "duration = 12"),
+        ("at = 10", "at = 2"),
+        ("at = 22", "at = 7"),
+        ("after = 20", "after = 5"),
+        ("stop_copy = 1", "stop_copy = 0.2"),
+    ];
+    let text = shorter.iter().fold(head.to_owned() + &expects.concat(), |text, (long, short)| {
+        assert!(text.contains(long), "no `{long}`");
+        text.replace(long, short)
+    });
+    std::fs::write(&file, text).unwrap();
+    let run = Run::of(&file, &["--both", "--allow-busy"]);
+    let report = run.json("cost");
+    let runs = report["runs"].as_array().unwrap();
+    assert_eq!(runs.len(), 6, "{}", run.said());
+    for run in runs {
+        let lines = run["verdict"]["findings"].as_array().unwrap().iter();
+        let mut judged = 0;
+        for line in lines.filter(|line| line["name"].as_str().unwrap().starts_with("web: ")) {
+            assert_eq!(line["measured"], line["bound"]["within"]["value"], "{}: {line}", run["driver"]);
+            judged += 1;
+        }
+        assert!([4, 6].contains(&judged), "{judged} lines: {run}");
     }
 }
 

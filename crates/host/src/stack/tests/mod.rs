@@ -3,6 +3,7 @@
 mod bulk;
 mod connections;
 mod datagrams;
+mod desk;
 mod images;
 mod management;
 mod names;

@@ -117,13 +117,18 @@ impl Live<'_, '_> {
     /// A machine whose port is not active yet.
     fn machine_without_port(&mut self) -> anyhow::Result<Option<String>> {
         for vm in self.plan.machines() {
-            let (end, agent) = (self.machine_end(vm), self.agent_of_machine(vm)?);
-            let ports = self.ports_of(&BTreeSet::from([agent]))?;
-            if ports.get(&end).is_none_or(|port| port.state != PortState::Active) {
+            if !self.has_port(vm)? {
                 return Ok(Some(vm.name.to_string()));
             }
         }
         Ok(None)
+    }
+
+    /// Whether the port of a machine is active.
+    fn has_port(&mut self, vm: &VmPlan) -> anyhow::Result<bool> {
+        let (end, agent) = (self.machine_end(vm), self.agent_of_machine(vm)?);
+        let ports = self.ports_of(&BTreeSet::from([agent]))?;
+        Ok(ports.get(&end).is_some_and(|port| port.state == PortState::Active))
     }
 
     /// The port of a machine, which keeps its GUID or has that of its function.
@@ -187,9 +192,20 @@ impl Live<'_, '_> {
         Ok(())
     }
 
-    /// Whether a migration is under way.
+    /// Whether a migration is under way, or the port of a machine that has moved is being set up.
     pub(super) fn is_migrating(&self) -> bool {
-        !self.machines.moving.is_empty()
+        !self.machines.moving.is_empty() || self.machines.migrations.set_up_next().is_some()
+    }
+
+    /// Counts what functions have received for the last migration, once the port of its machine is active.
+    fn look_at_port(&mut self) -> anyhow::Result<()> {
+        let Some((id, name)) = self.machines.migrations.set_up_next() else { return Ok(()) };
+        let vm = self.plan.machines().iter().find(|vm| vm.name.to_string() == name);
+        if self.has_port(vm.context("a machine that the plan does not know")?)? {
+            let now = self.received()?;
+            self.machines.migrations.is_set_up(id, &now);
+        }
+        Ok(())
     }
 
     /// Takes the VM manager's answers that have come.
@@ -221,7 +237,7 @@ impl Live<'_, '_> {
                 }
             }
         }
-        Ok(())
+        self.look_at_port()
     }
 
     /// Marks of migrations since the last call.

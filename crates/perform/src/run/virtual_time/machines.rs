@@ -5,8 +5,9 @@ use weft_experiment::{MigrationOutcome, Plan, VmsPlan};
 use weft_host::traffic::{Command, FlowReport};
 use weft_machine::Time;
 use weft_sim::{SimOptions, Simulation, SlotState};
-use weft_topology::NodeIndex;
+use weft_topology::{NodeIndex, PortRef};
 use weft_vm::{Migrate, Reply, Request, RequestId, VmName};
+use weft_wire::PortState;
 
 use crate::run::migrations::{Migrations, Received, migrated};
 
@@ -103,6 +104,17 @@ impl Machines {
         }
         self.deliver(simulation);
         marks
+    }
+
+    /// Counts what functions have received for the last migration, once the port of its machine is active.
+    pub(super) fn look(&mut self, simulation: &Simulation, plan: &Plan) {
+        let Some((id, vm)) = self.migrations.set_up_next() else { return };
+        let state = |port: PortRef| {
+            Some(simulation.device(port.node)?.port_snapshot_at(port.port, simulation.now())?.state)
+        };
+        if simulation.vm_port(vm).and_then(state) == Some(PortState::Active) {
+            self.migrations.is_set_up(id, &received(plan, simulation));
+        }
     }
 
     /// What the flows of every machine say, by the function that it started in.
