@@ -57,7 +57,7 @@ fn run(chore: &str) -> Result<()> {
 }
 
 /// Tests that go further when the environment says so.
-const LONG_TESTS: &str = "test(/^(churn|vm_peers|vm_schedules|vm_silence|vm_numbers)::/)";
+const LONG_TESTS: &str = "test(/^(churn|tenants|vm_levels|vm_peers|vm_schedules|vm_silence|vm_numbers)::/)";
 
 /// Tests with machines and engines of their own.
 const LONG_LABORATORIES: &str = "test(/^(hosts|rough|swarm|kinds|old_compose|tools_image|prepopulated|apart|containers|docs|page|vm_silence)::/)";

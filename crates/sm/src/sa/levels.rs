@@ -27,7 +27,7 @@ pub(crate) struct Releveled {
 pub(crate) struct Asked {
     /// Ports.
     pub(crate) told: u32,
-    /// Hosts of which no port is asked, because none has subscribed. A physical function may hand on what it hears.
+    /// Hosts with a port that is not asked, because it has not subscribed. A physical function may hand on what it hears.
     pub(crate) untold: u32,
 }
 
@@ -59,11 +59,9 @@ impl Administrator {
             told.append(&mut heard);
         }
         let moving = ports.iter().map(|port| port.guid);
-        let host_of = |guid| view.requesters.host_of(guid);
-        let covered: BTreeSet<Guid> = told.iter().copied().chain([self.myself.guid]).map(host_of).collect();
         let silent: BTreeSet<Guid> = suspended.iter().copied().chain(moving).collect();
-        let others = view.hosts().map(|end| end.guid).filter(|guid| !silent.contains(guid)).map(host_of);
-        let untold: BTreeSet<Guid> = others.filter(|host| !covered.contains(host)).collect();
+        let others = view.hosts().map(|end| end.guid).filter(|guid| !silent.contains(guid));
+        let untold = view.requesters.not_among(&told, others.filter(|guid| *guid != self.myself.guid));
         let count = Asked { told: told.len() as u32, untold: untold.len() as u32 };
         self.subscriptions.await_answers(told);
         self.subscriptions.give_up_on(lost);

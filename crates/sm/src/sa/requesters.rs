@@ -54,6 +54,23 @@ impl Requesters {
         self.hosts.get(&end).copied().unwrap_or(end)
     }
 
+    /// The hosts of which one of these ports has not been told, by itself or, if it is a virtual function's, by the physical function
+    /// behind its vSwitch. One port of an adapter knows nothing of another.
+    pub(super) fn not_among(
+        &self,
+        told: &BTreeSet<Guid>,
+        ports: impl Iterator<Item = Guid>,
+    ) -> BTreeSet<Guid> {
+        let physical = |host: Guid| self.ports_of(host).iter().filter(|(port, _)| !self.is_guest(*port));
+        let handed_on = |port: Guid| {
+            self.is_guest(port) && physical(self.host_of(port)).any(|(port, _)| told.contains(port))
+        };
+        ports
+            .filter(|port| !told.contains(port) && !handed_on(*port))
+            .map(|port| self.host_of(port))
+            .collect()
+    }
+
     /// The end ports of a host, with their first LIDs.
     pub(super) fn ports_of(&self, host: Guid) -> &[(Guid, Lid)] {
         self.ports.get(&host).map_or(&[], Vec::as_slice)
@@ -64,4 +81,40 @@ impl Requesters {
 /// there is for the last ones. One that has none may, as long as there are any.
 pub(super) fn may_have_more(has: usize, most: usize, left: usize) -> bool {
     left > 0 && (has == 0 || has < most.min(left))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Port 1 of host 10 is a vSwitch's physical function, 11 and 12 are its functions; 20 and 21 are two ports of one adapter.
+    fn requesters() -> Requesters {
+        let mut all = Requesters::default();
+        for (port, host) in [(10, 1), (11, 1), (12, 1), (20, 2), (21, 2), (30, 3)] {
+            all.hosts.insert(Guid(port), Guid(host));
+            all.ports.entry(Guid(host)).or_default().push((Guid(port), Lid(port as u16)));
+        }
+        all.guests.extend([Guid(11), Guid(12)]);
+        all
+    }
+
+    #[test]
+    fn each_port_of_a_host_is_told_or_handed_on_to() {
+        let cases: [(&[u64], &[u64]); 6] = [
+            (&[], &[1, 2, 3]),
+            (&[10, 20, 21, 30], &[]),
+            // A machine that has subscribed does not speak for the physical function, nor for another machine.
+            (&[11, 12, 20, 21], &[1, 3]),
+            (&[10, 11, 20, 30], &[2]),
+            (&[10, 21, 30], &[2]),
+            (&[12, 30], &[1, 2]),
+        ];
+        for (told, wanted) in cases {
+            let told: BTreeSet<Guid> = told.iter().copied().map(Guid).collect();
+            let ports = [10, 11, 12, 20, 21, 30].map(Guid);
+            let hosts: Vec<u64> =
+                requesters().not_among(&told, ports.into_iter()).iter().map(|host| host.0).collect();
+            assert_eq!(hosts, wanted, "{told:?}");
+        }
+    }
 }

@@ -361,7 +361,7 @@ told! {
             lid: Lid,
             /// How many ports are notified.
             told: u32,
-            /// How many further hosts have no port that is notified: the proof does not cover what they send meanwhile.
+            /// How many hosts have a port that is not notified: the proof does not cover what they send meanwhile.
             untold: u32,
             /// How long packets may be under way once they have confirmed, in nanoseconds.
             wait_ns: u64,
