@@ -40,8 +40,8 @@ pub use plan::{
 };
 pub use predict::{PredictedState, Prediction, predict};
 pub use recording::{
-    Conservation, FlowSample, FlowTotal, HostReconfigurations, LaneConservation, Late, Mark, MarkKind, PortSample, Recording,
-    Sample,
+    Conservation, FlowSample, FlowTotal, HostReconfigurations, LaneConservation, Late, Mark, MarkKind,
+    PortSample, Recording, Sample,
 };
 pub use report::{ConditionRow, FidelityRow, GainFinding, Report, Table, conditions, fidelity_table, index};
 pub use result::{FlowResult, PortResult, RunResult};

@@ -9,8 +9,8 @@ use weft_host::traffic::{FlowId, FlowReport};
 use weft_machine::Time;
 
 use crate::{
-    FlowPlan, FlowSample, HostReconfigurations, Mark, MarkKind, MigrationsOf, Plan, ReconfigurationOf, Recording,
-    Sample, What,
+    FlowPlan, FlowSample, HostReconfigurations, Mark, MarkKind, MigrationsOf, Plan, ReconfigurationOf,
+    Recording, Sample, What,
 };
 
 /// How long a stretch is over which a flow's throughput of the moment is taken, at least.

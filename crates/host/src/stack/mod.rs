@@ -484,8 +484,7 @@ impl Machine for Stack {
         if self.is_suspended {
             return None;
         }
-        let times =
-            [self.timers.next(), self.sa_due, self.retry_at, self.paths.holds_end(), self.desk.due()];
+        let times = [self.timers.next(), self.sa_due, self.retry_at, self.paths.holds_end(), self.desk.due()];
         let due = times.into_iter().flatten().min();
         debug_assert_eq!(due, self.next_timer().map(|timer| timer.at), "one moment, told in two ways");
         due

@@ -323,7 +323,10 @@ impl Paths {
 
     /// The port at a LID.
     pub(super) fn to_lid(&self, dlid: Lid) -> Option<Guid> {
-        self.list.iter().find(|path| path.record.is_some_and(|record| record.dlid == dlid)).map(|path| path.to)
+        self.list
+            .iter()
+            .find(|path| path.record.is_some_and(|record| record.dlid == dlid))
+            .map(|path| path.to)
     }
 
     /// The path to a LID is not to be relied on any more.

@@ -11,7 +11,9 @@ use weft_bundle::failure::Failure;
 use weft_control::agent::{AgentStatus, PortEnd};
 use weft_control::fault::FaultId;
 use weft_control::{Answer, ErrorCode, HexGuid, Request, Utc};
-use weft_experiment::{Action, Conservation, Driver, HostReconfigurations, Late, Mark, Plan, PortPlace, PortSample};
+use weft_experiment::{
+    Action, Conservation, Driver, HostReconfigurations, Late, Mark, Plan, PortPlace, PortSample,
+};
 use weft_fault::{BadIdentity, Damage, Fault, Impaired, Nodes, Process, Sign};
 use weft_host::traffic::{Command, FlowReport};
 use weft_lab::faults;

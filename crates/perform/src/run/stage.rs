@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 
 use weft_experiment::{
-    Action, Conservation, Driver, FaultLog, FlowSample, FlowTotal, GivenLevel, HostReconfigurations, Late, Mark, MarkKind,
-    MigrationRecord, Plan, PortPlace, PortSample, Recording, Sample, Step, predict,
+    Action, Conservation, Driver, FaultLog, FlowSample, FlowTotal, GivenLevel, HostReconfigurations, Late,
+    Mark, MarkKind, MigrationRecord, Plan, PortPlace, PortSample, Recording, Sample, Step, predict,
 };
 use weft_fault::Sign;
 use weft_host::traffic::{Command, FlowId, FlowReport, LearntPath};

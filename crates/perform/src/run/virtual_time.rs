@@ -5,8 +5,8 @@ mod machines;
 use weft_bundle::failure::Failure;
 use weft_device::Counters;
 use weft_experiment::{
-    Action, Conservation, Driver, HostReconfigurations, LaneConservation, Late, Mark, MarkKind, MigrationRecord, Plan, PortPlace,
-    PortSample,
+    Action, Conservation, Driver, HostReconfigurations, LaneConservation, Late, Mark, MarkKind,
+    MigrationRecord, Plan, PortPlace, PortSample,
 };
 use weft_fault::Sign;
 use weft_host::stack::Reconfiguration;

@@ -1,9 +1,7 @@
 //! Times of a host's software beside the sums of what it does (paper 004, lines 787–803, and equations 7 to 9).
 
 use weft_machine::Time;
-use weft_wire::{
-    Details, Gid, GidDetails, GidPrefix, Lid, RepathDetails, RepathKind, ServiceLevel, trap,
-};
+use weft_wire::{Details, Gid, GidDetails, GidPrefix, Lid, RepathDetails, RepathKind, ServiceLevel, trap};
 
 use super::network::{Network, guid, lid};
 use super::{open, options, spec};
@@ -65,7 +63,9 @@ fn notices_of_levels_are_heeded_one_at_a_time() {
         let all = sum(&[(changes as u64, each)]);
         network.run(all.saturating_sub(Time::from_nanos(1)));
         let moved = |network: &Network| {
-            (1..=PEERS).filter(|to| network.sent(0, *to as u32).service_level == Some(ServiceLevel(1))).count()
+            (1..=PEERS)
+                .filter(|to| network.sent(0, *to as u32).service_level == Some(ServiceLevel(1)))
+                .count()
         };
         assert_eq!(moved(&network), changes - 1, "the last one is not due yet");
         network.run(Time::from_nanos(2));
@@ -95,7 +95,11 @@ fn a_table_takes_the_time_of_its_queue_pairs() {
             (changes as u64, TIMES.migrate),
         ]);
         let answer = took(&one).saturating_sub(given);
-        assert!(took(&one) > given && answer < ANSWER_MAX, "{changes}: {:?}, of these {answer:?}", took(&one));
+        assert!(
+            took(&one) > given && answer < ANSWER_MAX,
+            "{changes}: {:?}, of these {answer:?}",
+            took(&one)
+        );
         let level = |to: usize| network.sent(0, to as u32).service_level.unwrap().0;
         assert!((1..=PEERS).all(|to| level(to) == if to <= changes { 2 } else { 0 }));
     }
@@ -160,7 +164,11 @@ fn too_many_notices_are_heeded_early_and_in_order() {
     assert_eq!((u64::from(level(&network, 1)), level(&network, 2)), ((heeded - 1) % 3, 0));
     network.suspend(0);
     network.resume(0);
-    assert_eq!((level(&network, 1), level(&network, 2)), ((4999 % 3) as u8, 3), "a stack that stops leaves nothing");
+    assert_eq!(
+        (level(&network, 1), level(&network, 2)),
+        ((4999 % 3) as u8, 3),
+        "a stack that stops leaves nothing"
+    );
 }
 
 /// A table that waits to be taken is of the address that its port had.
