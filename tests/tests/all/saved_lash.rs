@@ -1,9 +1,10 @@
-//! The tables in topologies/lash-opensm are those that OpenSM's LASH makes of the mesh and of the ring that is left of it.
+//! The tables in topologies/lash-opensm are those that OpenSM's LASH makes of two meshes and of what cuts leave of them.
 
 use std::path::{Path, PathBuf};
 
 use weft_judges::opensm::hexadecimal;
 use weft_judges::{Ibsim, OpenSm, output_of};
+use weft_topology::generate::{self, GenerateOptions};
 use weft_topology::{Fabric, PortRef, parse};
 use weft_wire::PortNum;
 
@@ -14,6 +15,9 @@ fn folder() -> PathBuf {
 /// The 3x2 mesh, or what is left of it without the cable between S2 and S5 (`ring`), without that between S3 and S4 too (`line`), or
 /// without the one between S4 and S5.
 fn fabric(name: &str) -> Fabric {
+    if name.starts_with("4x4") {
+        return larger(name.ends_with("cut"));
+    }
     let text = std::fs::read_to_string(folder().join("lash-mesh.topo")).unwrap();
     let mesh = parse("lash-mesh.topo", &text).unwrap();
     let cuts: &[(&str, u8)] = match name {
@@ -25,6 +29,14 @@ fn fabric(name: &str) -> Fabric {
     let cuts: Vec<PortRef> =
         cuts.iter().map(|(node, port)| PortRef::new(mesh.find(node).unwrap(), PortNum(*port))).collect();
     let kept = mesh.cables().filter(|cable| !cuts.contains(&cable.a) && !cuts.contains(&cable.b));
+    mesh.part(|_| true, kept.collect::<Vec<_>>()).unwrap()
+}
+
+/// A mesh of 16 switches with a host each, or what is left of it without a cable in its middle.
+fn larger(is_cut: bool) -> Fabric {
+    let mesh = generate::mesh(&[4, 4], 1, &GenerateOptions::default()).unwrap();
+    let cut = PortRef::new(mesh.find("switch-1-1").unwrap(), PortNum(2));
+    let kept = mesh.cables().filter(|cable| !is_cut || ![cable.a, cable.b].contains(&cut));
     mesh.part(|_| true, kept.collect::<Vec<_>>()).unwrap()
 }
 
@@ -61,7 +73,7 @@ fn is_as_saved(name: &str) {
             Some((hexadecimal(lid.split(' ').next()?).to_string(), format!("{:#018x}", node.guid.0)))
         })
         .collect();
-    assert_eq!(lids.len(), 6);
+    assert_eq!(lids.len(), hosts.len());
     let levels = saved(format!("{name}.psl"));
     for (from, node) in &lids {
         for (to, _) in lids.iter().filter(|(to, _)| to != from) {
@@ -89,4 +101,14 @@ fn the_line_is_as_saved() {
 #[test]
 fn the_mesh_after_fault_one_is_as_saved() {
     is_as_saved("fault-one");
+}
+
+#[test]
+fn the_larger_mesh_is_as_saved() {
+    is_as_saved("4x4");
+}
+
+#[test]
+fn the_larger_mesh_without_a_cable_is_as_saved() {
+    is_as_saved("4x4-cut");
 }

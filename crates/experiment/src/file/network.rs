@@ -248,7 +248,6 @@ pub(super) fn sm(top: &mut Table<'_>, rates: &Rates) -> Result<(SmSpec, Option<S
         switch_life: life(&mut table, "switch_life_us")?,
         weights: table.numbers("weights", 0..=255)?,
         sweep_interval: table.seconds("sweep_interval")?,
-        trap_delay: table.seconds("trap_delay")?,
     };
     if let (true, false, Some(value)) = (spec.management_lane, spec.weights.is_empty(), table.get("weights"))
     {

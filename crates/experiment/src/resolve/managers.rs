@@ -89,7 +89,6 @@ pub(super) fn sm(
     }
     options.sweeps.sweep_interval_ms =
         told.sweep_interval.map_or(options.sweeps.sweep_interval_ms, Time::as_millis);
-    options.sweeps.trap_delay_ms = told.trap_delay.map_or(options.sweeps.trap_delay_ms, Time::as_millis);
     let weight = |vl: u8| match told.weights.as_slice() {
         [all] => *all,
         each => each.get(usize::from(vl)).copied().unwrap_or_default(),

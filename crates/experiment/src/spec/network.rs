@@ -182,8 +182,6 @@ pub struct SmSpec {
     pub weights: Vec<u8>,
     /// From one light sweep to the next; none is never.
     pub sweep_interval: Option<Time>,
-    /// From a trap to the heavy sweep that answers it; the manager's own where this is `None`.
-    pub trap_delay: Option<Time>,
 }
 
 weft_wire::named! {

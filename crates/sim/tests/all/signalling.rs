@@ -6,15 +6,20 @@
 use weft_host::stack::{BulkCounts, PathCache};
 use weft_machine::Time;
 use weft_routing::files::{SavedFiles, SavedRouting};
+use weft_routing::{Lids, Routing};
 use weft_sim::{Fault, SimOptions, Simulation};
-use weft_sm::Signalling;
 use weft_sm::signalling::{Case, Signalled, messages, paper_bytes};
-use weft_topology::{PortRef, parse};
+use weft_sm::{Options, Signalling};
+use weft_topology::generate::{GenerateOptions, mesh as mesh_of};
+use weft_topology::{Cable, PortRef, parse};
 use weft_wire::{PortNum, VlCap};
 
 use crate::support::connections::flow_between;
 
 const LIMIT: Time = Time::from_secs(100);
+/// Data lanes of the larger meshes.
+const LANES: u8 = 8;
+const METHODS: [Signalling; 3] = [Signalling::Wildcard, Signalling::Repath, Signalling::Hybrid];
 const MESH: &str = include_str!("../../../../topologies/lash-mesh.topo");
 
 /// A table of OpenSM's and its service levels.
@@ -71,6 +76,50 @@ fn mesh(broken: &Broken, options: impl FnOnce(&mut SimOptions)) -> Simulation {
     simulation
 }
 
+/// A mesh of these sides with a host at each switch and a connection from each to each other one.
+fn larger(sides: [u32; 2], signalling: Signalling, sm: Options) -> Simulation {
+    let fabric = mesh_of(&sides, 1, &GenerateOptions::default()).unwrap();
+    let mut all = SimOptions { hosts: true, ..SimOptions::default() };
+    all.device.vl_cap = VlCap::Vl0To7;
+    all.sm = sm;
+    all.sm.sa.signalling = signalling;
+    let mut simulation = Simulation::new(&fabric, all, 1);
+    simulation.run_until_quiet(LIMIT).unwrap();
+    let ports = hosts(&simulation);
+    for (from, at) in (0..).zip(&ports) {
+        for (to, peer) in (0..).zip(&ports).filter(|(to, _)| *to != from) {
+            flow_between(&mut simulation, (*at, *peer), from * 100 + to, 4096);
+        }
+    }
+    run_for(&mut simulation, Time::from_secs(2));
+    simulation
+}
+
+fn lash() -> Options {
+    let mut options = Options::default();
+    options.routing.chain = "lash,no_fallback".parse().unwrap();
+    options
+}
+
+/// Ordered pairs of hosts whose level a cut changes, by routing both fabrics on paper.
+fn changes_on_paper(simulation: &Simulation, cut: PortRef) -> u64 {
+    let whole = simulation.fabric();
+    let kept = whole.cables().filter(|cable| ![cable.a, cable.b].contains(&cut));
+    let left = whole.part(|_| true, kept).unwrap();
+    let lids = Lids::in_guid_order(whole, 0).unwrap();
+    let [before, after] = [whole, &left].map(|fabric| lash().route(fabric, &lids, LANES).unwrap());
+    let hosts: Vec<_> =
+        lids.iter().filter(|of| !whole.node(of.port.node).is_switch()).map(|of| of.base).collect();
+    let pairs = hosts.iter().flat_map(|from| hosts.iter().map(move |to| (*from, *to)));
+    let level = |routing: &Routing, (from, to)| routing.levels.of(from, to);
+    pairs.filter(|(from, to)| from != to).filter(|pair| level(&before, *pair) != level(&after, *pair)).count()
+        as u64
+}
+
+fn hosts(simulation: &Simulation) -> Vec<PortRef> {
+    simulation.fabric().hosts().map(|(node, _)| PortRef::new(node, PortNum(1))).collect()
+}
+
 /// A short flow from one host to another; its queue pairs stay.
 fn connect(simulation: &mut Simulation, from: u32, to: u32, round: u32) {
     let port = |number: u32| {
@@ -94,8 +143,7 @@ fn told(simulation: &Simulation) -> Signalled {
 
 /// What all hosts have received and sent.
 fn heard(simulation: &Simulation) -> (u64, BulkCounts) {
-    let hosts: Vec<_> = simulation.fabric().hosts().map(|(node, _)| PortRef::new(node, PortNum(1))).collect();
-    let stacks = hosts.iter().map(|port| simulation.stack(*port).unwrap());
+    let stacks = hosts(simulation).into_iter().map(|port| simulation.stack(port).unwrap());
     stacks.fold((0, BulkCounts::default()), |(reports, sum), stack| {
         let one = stack.bulk_counts();
         let bulk = BulkCounts {
@@ -122,14 +170,18 @@ struct Cut {
 
 /// Cuts the cable, and counts what that leads to, at both ends.
 fn cut(broken: &Broken, signalling: Signalling, one_sweep: bool) -> Cut {
-    let mut simulation = mesh(broken, |options| {
+    let simulation = mesh(broken, |options| {
         options.sm.sa.signalling = signalling;
         options.sm.sweeps.one_sweep_per_cable = one_sweep;
     });
-    let (before, (reports, bulk)) = (told(&simulation), heard(&simulation));
-    let sweeps = simulation.summaries().count();
     let (name, port) = broken.cut;
     let at = PortRef::new(simulation.fabric().find(name).unwrap(), PortNum(port));
+    cut_at(simulation, at)
+}
+
+fn cut_at(mut simulation: Simulation, at: PortRef) -> Cut {
+    let (before, (reports, bulk)) = (told(&simulation), heard(&simulation));
+    let sweeps = simulation.summaries().count();
     simulation.apply(Fault::LinkDown(at));
     run_for(&mut simulation, Time::from_secs(9));
     let counted = told(&simulation).since(&before);
@@ -164,6 +216,50 @@ fn datagrams_after_a_cut_are_those_of_the_closed_form() {
                 assert_eq!(counted, wanted, "{method}, {} changes, {routings} routings", broken.changes);
             }
         }
+    }
+}
+
+/// What agents send and receive after a cut in a larger mesh is the closed form for this number of changes.
+fn is_closed_form(simulation: Simulation, at: PortRef, method: Signalling, changes: u64) {
+    assert!(changes > 0, "nothing to signal");
+    let switches = simulation.fabric().switches().count() as u64;
+    let Cut { counted, routings, .. } = cut_at(simulation, at);
+    let case = Case { hosts: switches, askers: switches, records: 2 * switches, changes, routings };
+    let wanted = messages(method, &case);
+    assert_eq!(counted, wanted, "{switches} switches, {method}, {changes} changes, {routings} routings");
+}
+
+/// With weft's LASH, the middle cable cut: changes are those between two routings on paper.
+#[test]
+fn datagrams_on_larger_meshes_are_those_of_the_closed_form() {
+    for sides in [[4, 4], [6, 6]] {
+        for method in METHODS {
+            let simulation = larger(sides, method, lash());
+            let fabric = simulation.fabric();
+            let is_between =
+                |cable: &Cable| [cable.a, cable.b].iter().all(|end| fabric.node(end.node).is_switch());
+            let cables: Vec<_> = fabric.cables().filter(is_between).collect();
+            let at = cables[cables.len() / 2].a;
+            let changes = changes_on_paper(&simulation, at);
+            is_closed_form(simulation, at, method, changes);
+        }
+    }
+}
+
+/// With OpenSM's LASH for 16 switches, before and after a cut: changes are those between its path records.
+#[test]
+fn datagrams_by_opensms_lash_for_16_switches_are_exact() {
+    let (whole, cut) = (saved!("4x4"), saved!("4x4-cut"));
+    let lines = whole.1.lines().zip(cut.1.lines());
+    let changes = lines.filter(|(before, after)| before != after).count() as u64;
+    assert_eq!((whole.1.lines().count(), changes), (16 * 15, 118));
+    for method in METHODS {
+        let mut options = Options::default();
+        options.routing.chain = "file,no_fallback".parse().unwrap();
+        options.routing.engine.saved = routings(&[whole, cut]);
+        let simulation = larger([4, 4], method, options);
+        let at = PortRef::new(simulation.fabric().find("switch-1-1").unwrap(), PortNum(2));
+        is_closed_form(simulation, at, method, changes);
     }
 }
 

@@ -58,11 +58,8 @@ const RECORDS: &[Word<Record>] = &[
 ];
 
 /// What clients keep.
-const CACHES: &[Word<Cache>] = &[
-    ("off", "Each connection asks", Cache::Off),
-    ("on", "The first connection to a peer asks", Cache::On),
-    ("renewed", "The same, and again when the manager says that a rate has changed", Cache::Renewed),
-];
+const CACHES: &[Word<Cache>] =
+    &[("off", "Each connection asks", Cache::Off), ("on", "The first connection to a peer asks", Cache::On)];
 
 /// `bench move`
 #[derive(Debug, Args)]

@@ -52,8 +52,6 @@ weft_wire::named! {
         Off = "off",
         /// The first connection to a peer asks.
         On = "on",
-        /// The same, and each peer once more for each notice that its rate is another; in a fabric that stands still there is none.
-        Renewed = "renewed",
     }
 }
 
