@@ -19,6 +19,9 @@ pub struct PartitionsTaken {
     pub waiting: u32,
     /// Ports that have not acknowledged that they have left.
     pub kept: u32,
+    /// Keys that ports have no room for; 0 from a manager of a version before.
+    #[serde(default)]
+    pub left_out: u32,
 }
 
 /// A block of a P_Key table.

@@ -12,10 +12,10 @@ use crate::{Event, schema};
 
 /// The versions. The minor number rises when something is added that a reader of the version before ignores, the major one with every
 /// other change.
-const CONTROL: &str = "1.8";
+const CONTROL: &str = "1.9";
 const STATUS: &str = "1.5";
 const PS: &str = "1.0";
-const EVENTS: &str = "1.6";
+const EVENTS: &str = "1.7";
 const CHECK: &str = "1.0";
 const ENGINE: &str = "1.0";
 

@@ -20,6 +20,7 @@ use weft_topology::PortRef;
 use weft_wire::{Guid, PortNum};
 
 use crate::check::Ears;
+use crate::managers::{SubnetManager, subnet_managers};
 use crate::site;
 use crate::view::Lab;
 
@@ -137,6 +138,8 @@ pub struct Tenants<'a> {
 pub struct Edited {
     /// Its text.
     pub text: String,
+    /// The text that was edited; none where there was no file.
+    before: Option<String>,
     /// Whether it is the laboratory's first one.
     pub is_first: bool,
     /// Whether it says what the one before says.
@@ -214,7 +217,7 @@ impl<'a> Tenants<'a> {
                 .into());
         }
         let is_first = before.is_none();
-        let text = before.unwrap_or_else(|| FIRST.to_owned());
+        let text = before.clone().unwrap_or_else(|| FIRST.to_owned());
         let file = self.source.parse(&text)?;
         let text_after = match change {
             Change::Add { name, pkey, ipoib } => self.add(&file, &text, name, *pkey, *ipoib)?,
@@ -236,7 +239,7 @@ impl<'a> Tenants<'a> {
         let after = self.source.parse(&text_after)?;
         let is_same = !is_first && self.resolve(&after) == self.resolve(&file);
         let is_strict = after.strictness == Some(Strictness::Strict);
-        Ok(Edited { text: text_after, is_first, is_same, is_strict })
+        Ok(Edited { text: text_after, before, is_first, is_same, is_strict })
     }
 
     fn add(
@@ -309,6 +312,20 @@ impl<'a> Tenants<'a> {
             text = self.source.parse(&text)?.edited(&text, &edit(port));
         }
         Ok(text)
+    }
+
+    /// How many keys the ports of a host have no room for, as the managers in charge say.
+    ///
+    /// # Errors
+    /// When there is no such host, or a manager cannot be asked.
+    pub fn left_out(&self, host: &str) -> anyhow::Result<u32> {
+        let ports: Vec<String> = self.ports(host)?.iter().map(Guid::to_string).collect();
+        let managers = subnet_managers(&self.lab.folder, &self.lab.record)?;
+        let of = |manager: &SubnetManager| -> u32 {
+            let named = manager.told.status().map(|status| &status.p_keys_left_out);
+            ports.iter().filter_map(|port| named?.get(port)).sum()
+        };
+        Ok(managers.iter().map(of).sum())
     }
 
     /// The ports that the user means: one, or all of a node that have a cable.
@@ -400,9 +417,19 @@ impl<'a> Tenants<'a> {
     /// Writes the file, and has every manager read it.
     ///
     /// # Errors
-    /// When it cannot be written.
-    pub fn write(&self, text: &str) -> anyhow::Result<Vec<Heard>> {
-        folder::replace(&self.source.path(), text.as_bytes())?;
+    /// When it cannot be written, or when someone who takes no lock, as an editor, has changed it since it was read: their change stays,
+    /// and this one is not made.
+    pub fn write(&self, edited: &Edited) -> anyhow::Result<Vec<Heard>> {
+        let path = self.source.path();
+        if self.source.text()? != edited.before {
+            let path = path.display();
+            return Err(Failure::bad_input(format!(
+                "{path} has changed since it was read; nothing is written"
+            ))
+            .hint("run the same command again: it edits the file as it is now")
+            .into());
+        }
+        folder::replace(&path, edited.text.as_bytes())?;
         let managers = self.lab.record.subnet_managers().map(|(name, _)| name);
         let heard = managers.map(|name| match self.ask(&name, Request::ReadPartitions) {
             Ok(Answer::ReadPartitions(taken)) => Heard { manager: name, taken: Some(taken), silent: None },

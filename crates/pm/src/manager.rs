@@ -179,9 +179,10 @@ impl PerformanceManager {
         }
     }
 
-    /// Hosts forget hot spots with the subnet manager that notified them.
+    /// Hosts forget hot spots with the subnet manager that notified them, and it what it has learned.
     fn forgotten(&mut self) {
         self.moves.are_new();
+        self.reports.manager_is_new();
         self.outputs.push_back(Output::Event(Event::Forgotten));
     }
 

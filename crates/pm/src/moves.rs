@@ -26,7 +26,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use weft_machine::{Time, Timer};
 use weft_mgmt::{Limits, Stats, Transactions, Window};
-use weft_wire::{AddressedMad, AttributeId, Guid, Lid, MgmtClass, ServiceLevel, status};
+use weft_wire::{AddressedMad, AttributeId, Guid, Lid, MgmtClass, ServiceLevel, SmKey, status};
 
 use crate::learn::OwnPort;
 use crate::request::{self, Tell};
@@ -123,6 +123,7 @@ pub(crate) struct Counts {
 #[derive(Debug)]
 pub(crate) struct Moves {
     slow: ServiceLevel,
+    sa_key: SmKey,
     pub(crate) own: OwnPort,
     entries: BTreeMap<Pair, Entry>,
     wildcard: Wildcard,
@@ -141,6 +142,7 @@ impl Moves {
         let owed = options.repath && options.wildcard_at_start;
         Self {
             slow: options.slow_sl,
+            sa_key: options.sa_key,
             own: OwnPort::default(),
             entries: BTreeMap::new(),
             wildcard: if owed { Wildcard::Owed } else { Wildcard::Done },
@@ -265,7 +267,8 @@ impl Moves {
 
     fn notice(&self, target: Lid, hot_spot: Lid, tell: Tell) -> AddressedMad {
         let OwnPort { lid, sm_lid, service_level } = self.own;
-        request::notice(sm_lid, service_level, lid, target, hot_spot, tell)
+        let mad = request::notice(sm_lid, service_level, lid, target, hot_spot, tell);
+        request::with_key(mad, self.sa_key)
     }
 
     pub(crate) fn poll_transmit(&mut self, now: Time) -> Option<AddressedMad> {

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use weft_machine::Time;
 use weft_mgmt::{Limits, Window};
-use weft_wire::{MKey, ServiceLevel};
+use weft_wire::{MKey, ServiceLevel, SmKey};
 
 /// The paper's threshold, in ticks per second of fabric time.
 pub const PRINTED_THRESHOLD: u64 = 100_000;
@@ -78,6 +78,9 @@ pub struct Options {
     pub reset: bool,
     /// The key that the own port may want to be shown (IBA 14.2.4).
     pub m_key: MKey,
+    /// The SM_Key that subnet administration is shown with what it may not take from everyone: notices for hosts, and reports (IBA 15.4.1).
+    /// 0 shows none.
+    pub sa_key: SmKey,
 }
 
 impl Default for Options {
@@ -104,6 +107,7 @@ impl Default for Options {
             errors: false,
             reset: true,
             m_key: MKey(0),
+            sa_key: SmKey(0),
         }
     }
 }

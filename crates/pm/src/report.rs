@@ -5,18 +5,20 @@
 //! ```
 //!
 //! A report is made at most once in N sweeps, and none while one is under way or nothing was received. One that is refused or not
-//! answered is given up; the next one is of what came after it. **Invariant:** a report has at most
-//! [`ReceivedData::PARTS_MAX`] parts, of which [`WINDOW`] are in flight; hosts beyond are counted.
+//! answered is given up; the next one is of what came after it. A subnet manager that has restarted or taken over has learned nothing:
+//! it gets the last report that was taken once more, in a sweep each until it has taken it, but not for ever.
+//!
+//! **Invariant:** a report has at most [`ReceivedData::PARTS_MAX`] parts, of which [`WINDOW`] are in flight; hosts beyond are counted.
 
 use std::collections::BTreeMap;
 
 use weft_machine::{Time, Timer};
 use weft_mgmt::{Limits, Stats, Transactions, Window};
-use weft_wire::{AddressedMad, Guid, Method, MgmtClass, ReceivedData, SaMad, sa_attribute, status};
+use weft_wire::{AddressedMad, Guid, Method, MgmtClass, ReceivedData, SaMad, SmKey, sa_attribute, status};
 
 use crate::fabric::Fabric;
 use crate::learn::OwnPort;
-use crate::request::subnet_administration;
+use crate::request::{subnet_administration, with_key};
 use crate::{Event, Options, PmTimer};
 
 /// Parts in flight.
@@ -25,6 +27,9 @@ const WINDOW: u32 = 16;
 const DATA_UNIT: u64 = 4;
 /// The most hosts of a report.
 const HOSTS_MAX: usize = ReceivedData::PARTS_MAX as usize * ReceivedData::PORTS;
+
+/// How often a new subnet manager is offered the last report again.
+const REPEATS_MAX: u32 = 10;
 
 /// What a request is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +42,8 @@ enum Key {
 /// A report that is under way.
 #[derive(Debug)]
 struct Report {
+    /// Its number, once the subnet manager has given it.
+    number: u32,
     received: Vec<(Guid, u64)>,
     /// Parts that are not acknowledged yet.
     left: usize,
@@ -62,6 +69,11 @@ pub(crate) struct Reports {
     /// The sweep of the last report, and what hosts had received then.
     since: Option<(u64, BTreeMap<Guid, u64>)>,
     under_way: Option<Report>,
+    /// The last one that was taken: its number, and what it said.
+    taken: Option<(u32, Vec<(Guid, u64)>)>,
+    /// How often that is to be offered again at most.
+    repeats_left: u32,
+    sa_key: SmKey,
     requests: Transactions<Key>,
     pub(crate) counts: Counts,
 }
@@ -79,6 +91,9 @@ impl Reports {
             own: OwnPort::default(),
             since: None,
             under_way: None,
+            taken: None,
+            repeats_left: 0,
+            sa_key: options.sa_key,
             requests: Transactions::new(limits),
             counts: Counts::default(),
         }
@@ -95,10 +110,19 @@ impl Reports {
         self.requests.begin_ids_at(now.as_nanos());
     }
 
+    /// The subnet manager has learned nothing yet.
+    pub(crate) fn manager_is_new(&mut self) {
+        self.repeats_left = if self.taken.is_some() { REPEATS_MAX } else { 0 };
+    }
+
     /// A sweep has ended: a report, if it is time.
     pub(crate) fn swept(&mut self, sweep: u64, fabric: &Fabric) {
         if self.every == 0 || self.under_way.is_some() {
             return;
+        }
+        if let Some((number, received)) = self.taken.clone().filter(|_| self.repeats_left > 0) {
+            self.repeats_left -= 1;
+            return self.begin(number, received);
         }
         let is_due = self.since.as_ref().is_none_or(|(since, _)| since + self.every <= sweep);
         if !is_due {
@@ -112,20 +136,21 @@ impl Reports {
                 let words = total.saturating_sub(*before.get(guid)?);
                 Some((*guid, words.saturating_mul(DATA_UNIT)))
             };
-            self.begin(totals.iter().filter_map(rise).collect());
+            self.begin(0, totals.iter().filter_map(rise).collect());
         }
         self.since = Some((sweep, totals));
     }
 
-    fn begin(&mut self, mut received: Vec<(Guid, u64)>) {
+    /// Begins a report, or the one of this number again.
+    fn begin(&mut self, again: u32, mut received: Vec<(Guid, u64)>) {
         if received.iter().all(|(_, bytes)| *bytes == 0) {
             return;
         }
         self.counts.left_out += received.len().saturating_sub(HOSTS_MAX) as u64;
         received.truncate(HOSTS_MAX);
         let left = received.len().div_ceil(ReceivedData::PORTS);
-        if self.offer(Key::Begin, Method::Get, &ReceivedData::default()) {
-            self.under_way = Some(Report { received, left });
+        if self.offer(Key::Begin, Method::Get, &ReceivedData { report: again, ..ReceivedData::default() }) {
+            self.under_way = Some(Report { number: 0, received, left });
         }
     }
 
@@ -133,13 +158,14 @@ impl Reports {
         let OwnPort { sm_lid, service_level, .. } = self.own;
         let attribute = sa_attribute::RECEIVED_DATA;
         let mad = subnet_administration(sm_lid, service_level, method, attribute, &part.encode());
-        self.requests.offer(key, mad).is_ok()
+        self.requests.offer(key, with_key(mad, self.sa_key)).is_ok()
     }
 
     /// The report has its number: all of it is sent.
     fn send(&mut self, number: u32) {
         let Some(report) = &mut self.under_way else { return };
-        let received = std::mem::take(&mut report.received);
+        report.number = number;
+        let received = report.received.clone();
         let parts = report.left as u16;
         for (at, hosts) in (0..).zip(received.chunks(ReceivedData::PORTS)) {
             let mut part = ReceivedData { report: number, part: at, parts, ..ReceivedData::default() };
@@ -179,7 +205,8 @@ impl Reports {
         if report.left > 0 {
             return None;
         }
-        self.under_way = None;
+        self.taken = self.under_way.take().map(|report| (report.number, report.received));
+        self.repeats_left = 0;
         self.counts.taken += 1;
         Some(Event::ReceivedReported)
     }

@@ -4,7 +4,8 @@ use weft_mgmt::{DirectedPath, Request, SmpRoute, perf};
 use weft_wire::{
     AddressedMad, AttributeId, Details, Gid, InformInfo, InformInfoRecord, Lid, MKey, Method, NodeType,
     Notice, PortCounters, PortCountersExtended, PortNum, PortRcvErrorDetails, PortVlXmitWaitCounters,
-    RepathDetails, RepathKind, SaMad, ServiceLevel, Smp, TransactionId, TrapNumber, sa_attribute, trap,
+    RepathDetails, RepathKind, SaMad, ServiceLevel, SmKey, Smp, TransactionId, TrapNumber, sa_attribute,
+    trap,
 };
 
 /// The kind of node that a notice of a class manager comes from (IBA 13.4.8.2).
@@ -165,6 +166,12 @@ pub(crate) fn notice(
     let details = RepathDetails { kind, service_level, dlid: hot_spot, target, ..RepathDetails::default() };
     let notice = Notice::generic(CLASS_MANAGER, own, &Details::Repath(number, details));
     subnet_administration(manager, sl, Method::Set, AttributeId::Notice, &notice.encode())
+}
+
+/// Shows subnet administration a key.
+pub(crate) fn with_key(mut request: AddressedMad, key: SmKey) -> AddressedMad {
+    SaMad::sm_key.set(&mut request.mad.0, key);
+    request
 }
 
 /// Gives a request its transaction id.

@@ -100,7 +100,9 @@ pub(crate) fn pm(
     quic: Option<QuicPart>,
     wanted: &WantedPm,
 ) -> PmPart {
-    let options = weft_pm::Options { m_key: weft_pm::Options::default().m_key, ..wanted.options.clone() };
+    // Keys are in a file of their own.
+    let weft_pm::Options { m_key, sa_key, .. } = weft_pm::Options::default();
+    let options = weft_pm::Options { m_key, sa_key, ..wanted.options.clone() };
     PmPart { seat: seat(record, place.clone(), quic), options }
 }
 

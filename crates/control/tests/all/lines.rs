@@ -278,7 +278,12 @@ fn answers() -> Vec<Answer> {
         Answer::RevokedIdentities { list: None },
         Answer::SmStatus(Box::new(sm)),
         Answer::SmInstruct { outcome: Instructed::NotMaster },
-        Answer::ReadPartitions(PartitionsTaken { in_charge: true, smps: 2, ..PartitionsTaken::default() }),
+        Answer::ReadPartitions(PartitionsTaken {
+            in_charge: true,
+            smps: 2,
+            left_out: 1,
+            ..PartitionsTaken::default()
+        }),
         Answer::PlanPartitions {
             writes: vec![KeyBlock { node: HexGuid(Guid(7)), port: PortNum(1), block: 0 }],
             routes: Some(PlannedRoutes { engine: "pftree".into(), rows: 3, ..PlannedRoutes::default() }),

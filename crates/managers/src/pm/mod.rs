@@ -10,6 +10,7 @@ mod figures;
 mod page;
 mod translate;
 
+use weft_bundle::config::keys::Keys;
 use weft_bundle::config::managers::PmPart;
 use weft_bundle::folder::bundle;
 use weft_control::process::ProcessKind;
@@ -21,8 +22,8 @@ use crate::start::Start;
 pub fn run(start: &Start, metrics_port: Option<u16>) -> anyhow::Result<()> {
     let PmPart { seat, options } = bundle::load(&start.bundle.manager(&start.name))?;
     let seat = Seat::new(seat, start, metrics_port)?;
-    let m_key = start.keys()?.m_key;
+    let Keys { m_key, sa_key, .. } = start.keys()?;
     let process = Process::begin(seat, &start.name, ProcessKind::Pm)?;
-    let driver = driver::Driver::new(weft_pm::Options { m_key, ..options }, process.events());
+    let driver = driver::Driver::new(weft_pm::Options { m_key, sa_key, ..options }, process.events());
     process.run(driver)
 }

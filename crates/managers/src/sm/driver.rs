@@ -248,8 +248,9 @@ impl Driver {
         if let Event::Instructed { guid, instruction, outcome } = event {
             self.ordered(guid.0, *instruction, *outcome);
         }
-        if let Event::PartitionsTaken { in_charge, smps, waiting, kept } = *event {
-            let taken = Answer::ReadPartitions(PartitionsTaken { in_charge, smps, waiting, kept });
+        if let Event::PartitionsTaken { in_charge, smps, waiting, kept, left_out } = *event {
+            let taken = PartitionsTaken { in_charge, smps, waiting, kept, left_out };
+            let taken = Answer::ReadPartitions(taken);
             // The client may have gone.
             self.wait_for_partitions.drain(..).for_each(|reply| drop(reply.send(Ok(taken.clone()))));
         }

@@ -3,7 +3,7 @@
 use fake::Fake;
 use weft_machine::Time;
 use weft_pm::{Event, Options};
-use weft_wire::{Guid, NodeType, ReceivedData, sa_status};
+use weft_wire::{Guid, NodeType, ReceivedData, SmKey, sa_status};
 
 use crate::fake;
 
@@ -111,4 +111,56 @@ fn a_refused_or_lost_report_is_given_up() {
     fake.lose = Box::new(|_| false);
     fake.run_until(Time::from_secs(26));
     assert!(fake.manager.statistics().received_reports >= 1, "the next one is made as if nothing had been");
+}
+
+/// A subnet manager that has restarted has lost the subscriptions, by which the manager knows, and what it learned.
+#[test]
+fn a_new_subnet_manager_gets_the_last_report_again() {
+    let mut fake = Fake::experiment_i(Options { learn_weights: 10, ..options() });
+    rises(&mut fake, 11, 1000);
+    fake.attach();
+    fake.run_until(Time::from_secs(21));
+    let [(_, first)] = fake.parts[..] else { panic!("one report: {:?}", fake.parts) };
+    fake.restart_sm();
+    // It is not ready at first, and refuses.
+    fake.part_status = sa_status::REQ_INVALID;
+    fake.run_until(Time::from_secs(27));
+    assert!(fake.parts.len() > 1, "it is offered");
+    fake.part_status = 0;
+    fake.run_until(Time::from_secs(39));
+    let offered = fake.repeated.clone();
+    assert_eq!((offered[0], &offered[1..]), (0, &*vec![first.report; offered.len() - 1]), "the same again");
+    let (_, last) = *fake.parts.last().unwrap();
+    assert_eq!(entries(&last), entries(&first));
+    assert_eq!(fake.manager.statistics().received_reports, 2, "and no more once it is taken");
+    fake.run_until(Time::from_secs(45));
+    assert_eq!(*fake.repeated.last().unwrap(), 0, "what came after it is reported when it is time");
+}
+
+/// One that refuses for ever is not asked for ever: ten times, and then as often as ever.
+#[test]
+fn a_repeated_report_is_given_up_in_the_end() {
+    let mut fake = Fake::experiment_i(Options { learn_weights: 40, ..options() });
+    rises(&mut fake, 11, 1000);
+    fake.attach();
+    fake.run_until(Time::from_secs(81));
+    fake.restart_sm();
+    fake.part_status = sa_status::REQ_DENIED;
+    fake.run_until(Time::from_secs(140));
+    assert_eq!(fake.repeated.iter().filter(|number| **number != 0).count(), 10);
+    let denied = Event::ReceivedNotReported { status: Some(sa_status::REQ_DENIED) };
+    assert!(denied.to_string().ends_with("status 0x0700: it wants the key of its --sa-key"), "{denied}");
+    assert_eq!(fake.events.iter().filter(|(_, event)| *event == denied).count(), 10);
+}
+
+#[test]
+fn notices_and_reports_show_the_key() {
+    for key in [SmKey(0), SmKey(0x77)] {
+        let mut fake = Fake::experiment_i(Options { sa_key: key, wildcard_at_start: true, ..options() });
+        rises(&mut fake, 11, 1000);
+        fake.attach();
+        fake.run_until(Time::from_secs(7));
+        assert!(!fake.asked.is_empty() && !fake.parts.is_empty());
+        assert!(fake.keys.iter().all(|shown| *shown == key), "{:?}", fake.keys);
+    }
 }

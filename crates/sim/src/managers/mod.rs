@@ -19,7 +19,7 @@ pub use disk::DiskCounts;
 pub(crate) use pm::PmProcess;
 pub(crate) use sm::SmProcess;
 pub(crate) use vmm::{VMM_KEPT_MAX, VmmProcess};
-pub(crate) use {pm::PM_EVENTS_MAX, sm::REPATHS_MAX, sm::SUMMARIES_MAX};
+pub(crate) use {pm::PM_EVENTS_MAX, sm::REPATHS_MAX, sm::SUMMARIES_MAX, sm::process};
 
 /// All managers.
 #[derive(Debug)]

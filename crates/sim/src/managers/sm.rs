@@ -1,8 +1,10 @@
 //! The processes of subnet managers.
 
+use weft_fault::Process;
 use weft_machine::{Machine, Time};
 use weft_routing::EngineReport;
 use weft_sm::{Activity, Event, GuidToLid, Input, Output, Past, SubnetManager, Summary, SweepKind};
+use weft_topology::NodeIndex;
 
 use super::Managers;
 use crate::Kept;
@@ -89,6 +91,13 @@ impl SmProcess {
                 self.summaries.push((now, summary));
             }
             Event::Repath { .. } => self.repaths.push((now, event)),
+            Event::PartitionsTaken { .. }
+            | Event::PartitionsKept { .. }
+            | Event::PartitionsWait { .. }
+            | Event::PartitionsLeftOut { .. } => {
+                world.clock.disturb();
+                world.observers.partitions.push((now, process(program), event));
+            }
             Event::Routed(report) => {
                 world.clock.disturb();
                 (self.routing, self.not_routed) = (Some(report), None);
@@ -105,6 +114,14 @@ impl SmProcess {
 /// Where a subnet manager is in the list of them.
 fn place(program: u32) -> usize {
     program.checked_sub(STANDBY).map_or(0, |standby| standby as usize + 1)
+}
+
+/// What a schedule of faults calls a subnet manager.
+pub(crate) fn process(program: u32) -> Process<NodeIndex> {
+    match place(program) {
+        0 => Process::Sm,
+        place => Process::Standby(place as u8 - 1),
+    }
 }
 
 impl Managers {

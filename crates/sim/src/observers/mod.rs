@@ -6,6 +6,7 @@ mod recording;
 mod statistics;
 mod trace;
 
+use weft_fault::Process;
 use weft_machine::Time;
 use weft_node::{Client, Reading};
 use weft_topology::{Fabric, NodeIndex, PortRef};
@@ -27,6 +28,9 @@ const NOTICED_MAX: usize = 1 << 14;
 /// Refused commands that are kept of all hosts; the oldest go first.
 pub(crate) const REFUSALS_MAX: usize = 1 << 16;
 
+/// Events about partitions that are kept of all subnet managers; the oldest go first.
+pub(crate) const PARTITION_EVENTS_MAX: usize = 1 << 12;
+
 /// All that observes a run. Nothing that happens depends on it.
 #[derive(Debug)]
 pub(crate) struct Observers {
@@ -37,6 +41,8 @@ pub(crate) struct Observers {
     pub(crate) noticed: Kept<Time, NOTICED_MAX>,
     /// Commands that hosts refused, and why.
     pub(crate) refusals: Kept<(Time, PortRef, String), REFUSALS_MAX>,
+    /// What subnet managers have said of partitions.
+    pub(crate) partitions: Kept<(Time, Process<NodeIndex>, weft_sm::Event), PARTITION_EVENTS_MAX>,
     /// Whether somebody else judges what is left in the end.
     pub(crate) is_judged: bool,
     /// What checkers' MAD layers gave them to read.
@@ -56,6 +62,7 @@ impl Observers {
             recordings: recordings.map(Box::new),
             noticed: Kept::default(),
             refusals: Kept::default(),
+            partitions: Kept::default(),
             is_judged: false,
             readings: Vec::new(),
             delivered: Vec::new(),

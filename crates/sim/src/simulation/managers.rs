@@ -8,8 +8,9 @@ use weft_topology::{NodeIndex, PortRef};
 use weft_vm::{HostName, Reply, Request, RequestId, VmError, VmManager};
 
 use super::Simulation;
-use crate::managers::{PM_EVENTS_MAX, REPATHS_MAX, SUMMARIES_MAX, SmProcess, VMM_KEPT_MAX};
-use crate::programs::{PM, SM, STANDBY};
+use crate::managers::{PM_EVENTS_MAX, REPATHS_MAX, SUMMARIES_MAX, SmProcess, VMM_KEPT_MAX, process};
+use crate::observers::PARTITION_EVENTS_MAX;
+use crate::programs::{PM, SM};
 use crate::{DiskCounts, DiskOptions, Kept, Process};
 
 impl Simulation {
@@ -105,12 +106,17 @@ impl Simulation {
         }
     }
 
+    /// What subnet managers said of partitions: what a change has come to, and which ports are not as the file says. When, which
+    /// manager, and the event.
+    pub fn partition_events(&self) -> &Kept<(Time, Process<NodeIndex>, Event), PARTITION_EVENTS_MAX> {
+        &self.world.observers.partitions
+    }
+
     /// The process of the subnet manager that is in charge, if one is.
     pub fn master(&self) -> Option<Process<NodeIndex>> {
         let program = self.foremost();
         let is_in_charge = self.foremost_process().is_in_charge() && !self.programs.is_frozen(program);
-        let standby = program.checked_sub(STANDBY);
-        is_in_charge.then(|| standby.map_or(Process::Sm, |number| Process::Standby(number as u8)))
+        is_in_charge.then(|| process(program))
     }
 
     fn foremost(&self) -> u32 {

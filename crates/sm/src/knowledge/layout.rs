@@ -236,6 +236,32 @@ mod tests {
         );
     }
 
+    /// In a full table of live keys it is the newcomer that yields, whatever its number, and also after the host has lost its table.
+    #[test]
+    fn a_newcomer_yields_to_live_keys() {
+        let (mut layouts, guid) = (Layouts::default(), Guid(1));
+        let live = [0x7fff, 7, 0x8005, 9];
+        layouts.find(guid, true, LATER);
+        layouts.settle(NOW, guid, keys(&live), LATER);
+        let before = layouts.of(guid).unwrap().clone();
+        layouts.settle(NOW, guid, keys(&[0xffff, 0, 0, 0]), LATER);
+        let lost = layouts.of(guid).unwrap();
+        for new in [1, 6, 0x8008, 0x100] {
+            let mut wanted = vec![7, 0x8005, 9, new];
+            wanted.sort_by_key(|key| key & 0x7fff);
+            wanted.push(0x7fff);
+            assert_eq!(table(&live, &before, &wanted), (live.to_vec(), 0, 1), "{new:#06x} joins");
+            assert_eq!(
+                table(&[0xffff, 0, 0, 0], lost, &wanted),
+                (live.to_vec(), 0, 1),
+                "{new:#06x}, restarted"
+            );
+            // A live key that becomes a full or a limited one is no newcomer.
+            wanted.iter_mut().filter(|key| **key == 7).for_each(|key| *key = 0x8007);
+            assert_eq!(table(&live, &before, &wanted), (vec![0x7fff, 0x8007, 0x8005, 9], 0, 1));
+        }
+    }
+
     /// Of any sequence of joins and leavings: places are stable, and none changes hands before it has rested.
     #[test]
     fn no_place_changes_hands_before_it_has_rested() {

@@ -6,6 +6,9 @@
 //! ```
 //!
 //! Weights that were taken stay until others are, so that later sweeps compute the same tables.
+//!
+//! A manager that has restarted or taken over has learned nothing, and leaves alone tables that hold. The report that the manager before
+//! had is repeated to it: by that it goes on, if tables would be no worse. None is written for it; the next full routing is by it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,6 +19,7 @@ use weft_wire::Guid;
 
 use super::SubnetManager;
 use crate::knowledge::{Learned, PortAt, Subnet, graph_port};
+use crate::sa::Received;
 use crate::sweep::route;
 use crate::{Event, Reason};
 
@@ -29,9 +33,10 @@ const TAKEN_BELOW: u64 = 90;
 /// A report that is to be weighed, and what routing has learned.
 #[derive(Debug, Default)]
 pub(super) struct Learning {
-    /// By port GUID, in bytes.
-    report: Option<BTreeMap<Guid, u64>>,
+    report: Option<Received>,
     pub(super) learned: Learned,
+    /// Whether it was learned by the manager before: tables in force need not be by it.
+    is_inherited: bool,
     /// Whether the next tables replace those that stand.
     pub(super) is_new: bool,
 }
@@ -46,6 +51,11 @@ struct Weighed {
 }
 
 impl Weighed {
+    /// Whether tables would be no worse.
+    fn holds(&self) -> bool {
+        self.after.is_some_and(|after| after <= self.before)
+    }
+
     fn is_taken(&self) -> bool {
         let is_less = |after: u32| u64::from(after) * 100 <= u64::from(self.before) * TAKEN_BELOW;
         self.before > 0 && self.after.is_some_and(is_less)
@@ -67,24 +77,29 @@ impl SubnetManager {
             return self.agenda.learn(now + LATER);
         }
         let Some(report) = self.learning.report.take() else { return };
-        let Some(weighed) = self.weigh_report(&report) else { return };
+        let Some(weighed) = self.weigh_report(&report.bytes) else { return };
+        let goes_on = report.is_repeated && self.learning.learned == Learned::default() && weighed.holds();
         let (is_taken, Weighed { hosts, before, after, learned }) = (weighed.is_taken(), weighed);
         self.tally.weighed(is_taken, before, after);
         self.say(Event::ReceivedWeighed { hosts, before, after, is_taken });
         if is_taken {
             (self.learning.learned, self.learning.is_new) = (learned, true);
+            self.learning.is_inherited = false;
             self.agenda.heavy(now, Reason::Received);
+        } else if goes_on {
+            (self.learning.learned, self.learning.is_inherited) = (learned, true);
         }
     }
 
     /// `None` where no tables are in force.
     fn weigh_report(&mut self, report: &BTreeMap<Guid, u64>) -> Option<Weighed> {
+        let is_inherited = self.learning.is_inherited;
         let subnet = self.known.subnet.as_mut()?;
         let (by_port, by_host) = counts(subnet, report);
         let before = share(subnet, &subnet.routed.routing()?.routes, &by_port);
         let learned = Learned::from(&by_host, &self.options);
         let hosts = by_host.len() as u32;
-        if learned == subnet.learned {
+        if learned == subnet.learned && !is_inherited {
             return Some(Weighed { learned, hosts, before, after: Some(before) });
         }
         let in_force = std::mem::replace(&mut subnet.learned, learned.clone());

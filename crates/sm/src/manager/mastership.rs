@@ -1,6 +1,6 @@
 //! Consequences of the election for the sweeps: who may write, when to begin, when to stop.
 
-use weft_machine::Time;
+use weft_machine::{Machine, Time};
 use weft_topology::Fabric;
 use weft_wire::{AddressedMad, Guid, Mad, Method, SmInfo, status};
 
@@ -158,9 +158,27 @@ impl SubnetManager {
         Some(action)
     }
 
-    /// Somebody else was in charge until now.
+    /// Time has passed. A manager whose process was stopped for longer than others wait for it may not be alone in charge any more: what it
+    /// knows of devices is old, and what it wrote by that could undo the other's writes. So it begins again.
+    pub(super) fn wake(&mut self, now: Time) {
+        let last = self.now;
+        let polls = u64::from(self.options.election.polling_retries) + 1;
+        let long = Time::from_millis(self.options.election.polling_ms.saturating_mul(polls));
+        let may_have_slept = self.election.has_met && now > last + long && self.election.state.is_in_charge();
+        let has_slept =
+            may_have_slept && self.next_timer().is_some_and(|timer| now > timer.at.max(last) + long);
+        self.now = now;
+        if has_slept {
+            self.give_up(now);
+            self.requests.unconfirmed.note_everything(now);
+            self.agenda.heavy(now, Reason::Managers);
+        }
+    }
+
+    /// Somebody else was in charge until now, and may have written anything.
     fn take_over(&mut self, now: Time) {
         self.succession.yield_lids();
+        self.tenants.forget();
         // What it wrote last may still be on its way, and no one here knows of its subscriptions.
         self.requests.unconfirmed.note_everything(now);
         self.succession.reregistered.clear();

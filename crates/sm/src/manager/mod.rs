@@ -457,7 +457,7 @@ impl Machine for SubnetManager {
     type Reason = SmTimer;
 
     fn handle_input(&mut self, now: Time, input: Input) {
-        self.now = now;
+        self.wake(now);
         match input {
             Input::Attached { port_guid, port, .. } => self.attach(now, Attachment { guid: port_guid, port }),
             Input::Detached => self.detach(now),
@@ -471,7 +471,7 @@ impl Machine for SubnetManager {
     }
 
     fn handle_timeout(&mut self, now: Time) {
-        self.now = now;
+        self.wake(now);
         if let Some(step) = self.task.step() {
             self.requests.expire(now, step);
         }

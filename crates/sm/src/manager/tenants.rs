@@ -45,6 +45,8 @@ pub(super) struct Tenants {
     /// What the last writes have left: keys that wait, and ports that are still in.
     waiting: u32,
     kept: u32,
+    /// Keys that ports have no room for.
+    left_out: u32,
 }
 
 /// How far a change of the partitions is.
@@ -86,12 +88,15 @@ impl Tenants {
         subnet.keys = self.keys.clone();
         self.note_hosts(subnet);
         subnet.silent_hosts = Arc::new(self.behind.clone());
-        let left_out = subnet.end_ports().filter_map(|(at, _)| {
-            let partitions = left_over(subnet, at) as u32;
-            let port_guid = subnet.end_guid(at);
-            (partitions > 0).then_some(Event::PartitionsLeftOut { port_guid: port_guid.into(), partitions })
-        });
-        left_out.collect()
+        let left_out: Vec<(Guid, u32)> = subnet
+            .end_ports()
+            .map(|(at, _)| (subnet.end_guid(at), left_over(subnet, at) as u32))
+            .filter(|(_, partitions)| *partitions > 0)
+            .collect();
+        self.left_out = left_out.iter().map(|(_, partitions)| partitions).sum();
+        let event =
+            |(guid, partitions): (Guid, u32)| Event::PartitionsLeftOut { port_guid: guid.into(), partitions };
+        left_out.into_iter().map(event).collect()
     }
 
     /// Takes down who is behind which port; of those that are silent, who was.
@@ -202,9 +207,9 @@ impl SubnetManager {
     /// Says what a change has come to.
     fn partitions_taken(&mut self) {
         let in_charge = self.election.state.is_in_charge();
-        let Tenants { smps, waiting, kept, .. } = self.tenants;
+        let Tenants { smps, waiting, kept, left_out, .. } = self.tenants;
         self.tenants.smps = 0;
-        self.say(Event::PartitionsTaken { in_charge, smps, waiting, kept });
+        self.say(Event::PartitionsTaken { in_charge, smps, waiting, kept, left_out });
     }
 
     /// Writes the P_Keys that differ into the subnet as it is known.

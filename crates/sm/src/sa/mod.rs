@@ -53,6 +53,7 @@ use view::{Rates, View};
 
 pub use counts::SaCounts;
 pub(crate) use levels::{Asked, Releveled};
+pub(crate) use received::Received;
 pub(crate) use tables::AskedTables;
 
 /// What is to be done with a request.

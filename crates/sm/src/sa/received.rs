@@ -4,6 +4,9 @@
 //!  SubnAdmGet(ReceivedData) ──▶ a number ──▶ SubnAdmSet(ReceivedData), part by part ──▶ all are there ──▶ the manager weighs them
 //! ```
 //!
+//! A request for a number that names an earlier report, which this manager has not given its number, begins a repetition: that report
+//! was a manager's before.
+//!
 //! One report is collected at a time; a later one takes its place. **Who may:** who may have hosts notified of other paths (see
 //! [`super::repath`]), but no virtual function. A part may be repeated.
 //!
@@ -23,6 +26,15 @@ use super::query::Query;
 use super::view::View;
 use crate::Options;
 
+/// A report that is complete.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Received {
+    /// By port GUID, in bytes.
+    pub(crate) bytes: BTreeMap<Guid, u64>,
+    /// Whether a manager before had it already.
+    pub(crate) is_repeated: bool,
+}
+
 /// The report that is being collected.
 #[derive(Debug, Default)]
 pub(super) struct Reports {
@@ -33,22 +45,24 @@ pub(super) struct Reports {
     /// How many parts it has; 0 before the first has come.
     parts: u16,
     have: BTreeSet<u16>,
-    received: BTreeMap<Guid, u64>,
+    received: Received,
     /// One that is complete.
-    ready: Option<BTreeMap<Guid, u64>>,
+    ready: Option<Received>,
     /// Those that are complete, and requests that were refused.
     pub(super) complete: u64,
     pub(super) refused: u64,
 }
 
 impl Reports {
-    fn begin(&mut self, now: Time, from: Guid) -> ReceivedData {
+    /// Begins one, or the one again that had the number `again` somewhere.
+    fn begin(&mut self, now: Time, from: Guid, again: u32) -> ReceivedData {
+        let is_repeated = again != 0 && again != self.number;
         // A manager that has restarted begins at another number than the one before.
         let last = if self.number == 0 { now.as_nanos() as u32 } else { self.number };
         let number = last.wrapping_add(1).max(1);
         (self.number, self.from, self.parts) = (number, from, 0);
         self.have.clear();
-        self.received.clear();
+        self.received = Received { is_repeated, ..Received::default() };
         ReceivedData { report: number, ..ReceivedData::default() }
     }
 
@@ -66,7 +80,7 @@ impl Reports {
         self.parts = part.parts;
         if self.have.insert(part.part) {
             let ports = part.guids.into_iter().zip(part.bytes).filter(|(guid, _)| *guid != Guid(0));
-            self.received.extend(ports);
+            self.received.bytes.extend(ports);
             if self.have.len() == usize::from(self.parts) {
                 self.ready = Some(std::mem::take(&mut self.received));
                 self.complete += 1;
@@ -110,14 +124,14 @@ fn judge(
     }
     let part = ReceivedData::decode(&SaMad::data.get(&request.mad.0));
     match request.mad.method() {
-        Method::Get => Ok(reports.begin(now, asker.guid)),
+        Method::Get => Ok(reports.begin(now, asker.guid, part.report)),
         _ => reports.take(asker.guid, &part).map(|()| part),
     }
 }
 
 impl Administrator {
-    /// A report that is complete, by port GUID in bytes.
-    pub(crate) fn take_report(&mut self) -> Option<BTreeMap<Guid, u64>> {
+    /// A report that is complete.
+    pub(crate) fn take_report(&mut self) -> Option<Received> {
         self.reports.ready.take()
     }
 }
@@ -136,7 +150,7 @@ mod tests {
 
     fn begun() -> (Reports, u32) {
         let mut reports = Reports::default();
-        let number = reports.begin(Time::from_secs(3), PM).report;
+        let number = reports.begin(Time::from_secs(3), PM, 0).report;
         (reports, number)
     }
 
@@ -148,8 +162,8 @@ mod tests {
             assert_eq!(reports.take(PM, &part(number, at, 3)), Ok(()), "also the second time");
         }
         assert_eq!(reports.take(PM, &part(number, 2, 3)), Ok(()));
-        let all = BTreeMap::from([(Guid(100), 7), (Guid(101), 7), (Guid(102), 7)]);
-        assert_eq!(reports.ready.take(), Some(all));
+        let bytes = BTreeMap::from([(Guid(100), 7), (Guid(101), 7), (Guid(102), 7)]);
+        assert_eq!(reports.ready.take(), Some(Received { bytes, is_repeated: false }));
         assert_eq!(reports.take(PM, &part(number, 2, 3)), Ok(()), "its answer may have been lost");
         assert_eq!(reports.ready, None, "and is not complete again");
     }
@@ -164,10 +178,20 @@ mod tests {
         assert_eq!(reports.take(PM, &part(number, 0, ReceivedData::PARTS_MAX + 1)), refused, "too many");
         assert_eq!(reports.take(PM, &part(number, 0, 2)), Ok(()));
         assert_eq!(reports.take(PM, &part(number, 1, 3)), refused, "of another length");
-        let later = reports.begin(Time::from_secs(4), PM).report;
+        let later = reports.begin(Time::from_secs(4), PM, 0).report;
         assert_ne!(later, number);
         assert_eq!(reports.take(PM, &part(number, 1, 2)), refused, "of the report before");
         assert_eq!(reports.ready, None);
+    }
+
+    #[test]
+    fn a_report_of_a_manager_before_is_a_repetition() {
+        let (mut reports, own) = begun();
+        for (again, is_repeated) in [(own, false), (own.wrapping_add(77), true), (0, false)] {
+            let number = reports.begin(Time::from_secs(4), PM, again).report;
+            assert_eq!(reports.take(PM, &part(number, 0, 1)), Ok(()));
+            assert_eq!(reports.ready.take().map(|report| report.is_repeated), Some(is_repeated), "{again}");
+        }
     }
 
     #[test]

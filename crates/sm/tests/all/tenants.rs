@@ -77,7 +77,7 @@ fn change(world: &mut World, wanted: Partitions) -> (u64, u64, Vec<Event>) {
 }
 
 fn taken(smps: u64) -> Event {
-    Event::PartitionsTaken { in_charge: true, smps, waiting: 0, kept: 0 }
+    Event::PartitionsTaken { in_charge: true, smps, waiting: 0, kept: 0, left_out: 0 }
 }
 
 /// Takes down which LFT and P_Key blocks are written: of switches by their ports, of hosts by port 0.
@@ -154,7 +154,7 @@ fn a_newcomer_waits_where_all_places_rest() {
     };
     let mut world = world(options(PartEnforce::Off, Some(of(&full))));
     let (_, _, said) = change(&mut world, of(&[&full[1..], &[(0x203, vec![1])]].concat()));
-    let wait = Event::PartitionsTaken { in_charge: true, smps: 1, waiting: 1, kept: 0 };
+    let wait = Event::PartitionsTaken { in_charge: true, smps: 1, waiting: 1, kept: 0, left_out: 0 };
     assert!(said.contains(&wait), "{said:?}");
     assert_eq!(table(&world, hosts()[1])[..3], [0x7fff, 0, 0x8002]);
     world.run_for(RESTED);

@@ -1,6 +1,6 @@
 //! Events of the performance manager.
 
-use weft_wire::{Lid, count_of};
+use weft_wire::{Lid, count_of, sa_status};
 
 use super::Question;
 use crate::words::{count, lower};
@@ -124,5 +124,11 @@ told! {
 }
 
 fn answered(status: Option<u16>) -> String {
-    status.map_or_else(|| "no answer".to_owned(), |status| format!("status {status:#06x}"))
+    match status {
+        None => "no answer".to_owned(),
+        Some(sa_status::REQ_DENIED) => {
+            format!("status {:#06x}: it wants the key of its --sa-key", sa_status::REQ_DENIED)
+        }
+        Some(status) => format!("status {status:#06x}"),
+    }
 }

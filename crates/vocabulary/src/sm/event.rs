@@ -134,7 +134,9 @@ told! {
             waiting: u32,
             /// Ports that have not acknowledged that they have left.
             kept: u32,
-        } => ("{}", taken(*in_charge, *smps, *waiting, *kept)),
+            /// Keys that ports have no room for.
+            left_out: u32,
+        } => ("{}", taken(*in_charge, *smps, [*waiting, *kept, *left_out])),
         /// The partitions file is invalid; the partitions stay as they are.
         PartitionsRefused = "partitions-refused" {
             /// What is wrong with it.
@@ -470,14 +472,15 @@ fn cut_off(is_cut_off: bool) -> &'static str {
 }
 
 /// What a change of the partitions came to.
-fn taken(in_charge: bool, smps: u64, waiting: u32, kept: u32) -> String {
+fn taken(in_charge: bool, smps: u64, [waiting, kept, left_out]: [u32; 3]) -> String {
     if !in_charge {
         return "partitions are taken for the time when this manager is master".to_owned();
     }
     let blocks = format!("partitions are taken: {} of P_Keys", count_of(smps as usize, "block"));
     let waiting = (waiting > 0).then(|| format!("{} without a place yet", count(waiting, "key")));
     let kept = (kept > 0).then(|| format!("{} to acknowledge that they have left", count(kept, "port")));
-    [Some(blocks), waiting, kept].into_iter().flatten().collect::<Vec<_>>().join(", ")
+    let left_out = (left_out > 0).then(|| format!("{} left out for want of room", count(left_out, "key")));
+    [Some(blocks), waiting, kept, left_out].into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 /// What a heavy sweep came to, behind the state of the subnet.

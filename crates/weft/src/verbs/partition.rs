@@ -159,7 +159,7 @@ fn carry_out(tenants: &Tenants<'_>, change: &Change, args: ChangeArgs, done: &st
         let _turn = tenants.lock()?;
         let edited = tenants.edited(change)?;
         let planned = ensure_routable(tenants, change, &edited)?;
-        let heard = tenants.write(&edited.text)?;
+        let heard = tenants.write(&edited)?;
         (edited, heard, planned)
     };
     let in_charge: Vec<PartitionsTaken> =
@@ -167,13 +167,20 @@ fn carry_out(tenants: &Tenants<'_>, change: &Change, args: ChangeArgs, done: &st
     let total = |of: fn(&PartitionsTaken) -> u64| in_charge.iter().map(of).sum::<u64>();
     let smps = total(|taken| taken.smps);
     let (waiting, kept) = (total(|taken| taken.waiting.into()), total(|taken| taken.kept.into()));
+    let left_out = total(|taken| taken.left_out.into());
     if args.json {
-        print_json(&json!({ "smps": smps, "waiting": waiting, "kept": kept, "managers": heard }))?;
-    } else {
+        print_json(&json!({
+            "smps": smps, "waiting": waiting, "kept": kept, "left_out": left_out, "managers": heard
+        }))?;
+    }
+    if left_out > 0 {
+        ensure_room(tenants, change)?;
+    }
+    if !args.json {
         let first = if edited.is_first { " (the laboratory has a partitions file now)" } else { "" };
         let same = if edited.is_same && smps == 0 { ", as before" } else { "" };
         print(&format!("{done}{same}: {}{first}\n", count_of(smps as usize, "SMP")))?;
-        warn(waiting, kept);
+        warn(waiting, kept, left_out);
         planned.iter().for_each(warn_of_policies);
     }
     undone(&heard, !in_charge.is_empty())
@@ -193,7 +200,30 @@ fn warn_of_policies(planned: &Preview) {
     }
 }
 
-fn warn(waiting: u64, kept: u64) {
+/// A host that has joined by the file alone is no member: its port has no room for all its keys.
+fn ensure_room(tenants: &Tenants<'_>, change: &Change) -> anyhow::Result<()> {
+    let Change::Join { name, host, .. } = change else { return Ok(()) };
+    match tenants.left_out(host)? {
+        0 => Ok(()),
+        missing => {
+            let keys = count_of(missing as usize, "P_Key");
+            let why = format!(
+                "the file has {host} in {name}, and its port has no room for {keys} of its partitions"
+            );
+            Err(Failure::new(why)
+                .hint("`weft partition leave` makes room, or a higher `weft up --p-key-capacity`")
+                .into())
+        }
+    }
+}
+
+fn warn(waiting: u64, kept: u64, left_out: u64) {
+    if left_out > 0 {
+        let keys = count_of(left_out as usize, "key");
+        let text =
+            format!("{keys} left out, as ports have no room for them; `weft partition ls` names the ports");
+        say_labelled("warning:", "33", &text);
+    }
     if waiting > 0 {
         let keys = count_of(waiting as usize, "key");
         say_labelled("note:", "36", &format!("{keys} wait until a place in the port's table has rested"));

@@ -1,6 +1,9 @@
 //! Partitions of a running laboratory: changed by the verb and by SIGHUP, and the same under another manager.
 
 use serde_json::{Value, json};
+use weft_bundle::folder::LabFolder;
+use weft_lab::partitions::{Change, Tenants};
+use weft_lab::view::Lab;
 use weft_machine::Time;
 use weft_routing::files::partitions::PartitionsFile;
 use weft_sim::{SimOptions, Simulation};
@@ -139,6 +142,62 @@ fn bad_changes_are_refused_in_one_line() {
     home.weft(&["partition", "join", "web", "host-2", "limited"]).succeeds();
     refused(&["leave", "web", "host-1"], "`host-1` is the last full member of web");
     assert_eq!(smps(&home, &["rm", "web"]), 4, "of two hosts and their switches");
+    home.weft(&["down"]).succeeds();
+}
+
+/// Whoever edits the file by hand takes no lock: a change that was read before theirs is refused, and theirs stays.
+#[test]
+fn an_editors_change_is_not_written_over() {
+    let home = Home::new();
+    up(&home, Some("web=0x0102 : ;\n"));
+    let lab = Lab::load(&LabFolder::of_run(&home.lab("default"), "default").unwrap()).unwrap();
+    let tenants = Tenants::of(&lab).unwrap();
+    let add = Change::Add { name: "db".to_owned(), pkey: Some(0x50), ipoib: false };
+    let edited = tenants.edited(&add).unwrap();
+    let by_hand = "web=0x0102 : ;\n# mine\nshop=0x0200 : ;\n";
+    std::fs::write(home.lab("default").join("partitions.conf"), by_hand).unwrap();
+    let refused = tenants.write(&edited).map(drop).unwrap_err();
+    assert!(refused.to_string().contains("partitions.conf has changed since it was read"), "{refused:#}");
+    assert_eq!(weft_bundle::failure::code_of(&refused), 2, "as other refusals");
+    assert_eq!(file(&home), by_hand);
+    let heard = tenants.write(&tenants.edited(&add).unwrap()).unwrap();
+    assert!(heard.iter().all(|heard| heard.taken.is_some()), "{heard:?}");
+    assert_eq!(file(&home), format!("{by_hand}db=0x0050 : ;\n"));
+    home.weft(&["down"]).succeeds();
+}
+
+/// A port with room for 32 keys has the default partition's and 31 more. The 33rd is left out, whichever number it has, and the verb fails.
+#[test]
+fn a_join_that_finds_no_room_fails_and_moves_no_key() {
+    let home = Home::new();
+    let topology = home.small_tree();
+    let rule = |key: u16| format!("p{key}={key:#06x} : ;\n");
+    let rules: String = (0x10..0x10 + 32).chain([1]).map(rule).collect();
+    home.write("partitions", &format!("Default=0x7fff : ALL=limited, SELF=full ;\n{rules}"));
+    home.weft(&["up", text(&topology), "--partitions", "partitions", "--p-key-capacity", "32"]).succeeds();
+    let path = home.lab("default").join("partitions.conf");
+    let all = file(&home);
+    let members = |all: &str| {
+        let lines = all.lines().map(|line| match line.starts_with("p16=") || line.starts_with("p1=") {
+            true => line.to_owned(),
+            false => line.replace(" : ;", &format!(" : {}=full ;", host_guid(&home))),
+        });
+        lines.map(|line| line + "\n").collect::<String>()
+    };
+    std::fs::write(&path, members(&all)).unwrap();
+    let taken = home.json(&["ask", "sm", "read-partitions"]);
+    assert_eq!((&taken["left_out"], &taken["waiting"]), (&json!(0), &json!(0)), "{taken}");
+    let before = keys(&home, "host-1", 32);
+    assert!(!before.contains(&"0x0000".to_owned()), "{before:?}");
+    for name in ["p16", "p1"] {
+        let full = home.weft(&["partition", "join", name, "host-1"]);
+        full.fails(1, "its port has no room for");
+        assert!(full.stderr.contains("hint: `weft partition leave`"), "{}", full.stderr);
+        assert_eq!(keys(&home, "host-1", 32), before, "live keys stay");
+    }
+    // Another host's change says that keys are left out, and is made.
+    let other = home.weft(&["partition", "join", "p1", "host-2"]);
+    assert!(other.succeeds().stderr.contains("2 keys left out"), "{}", other.stderr);
     home.weft(&["down"]).succeeds();
 }
 

@@ -2,7 +2,7 @@
 //!
 //! | request | what it does |
 //! |---|---|
-//! | `SubnAdmGet(ReceivedData)` | begins a report: the answer has its number |
+//! | `SubnAdmGet(ReceivedData)` | begins a report: the answer has its number. One with the number of an earlier report repeats it, for a manager that has restarted |
 //! | `SubnAdmSet(ReceivedData)` | one part of it; when all parts have come, routing learns from them |
 
 use super::record;
@@ -11,7 +11,7 @@ use crate::Guid;
 layout! {
     /// One part of a report.
     pub struct ReceivedData: 200 {
-        /// The report's number, as the subnet manager has given it.
+        /// The report's number, as the subnet manager has given it; in a request for a number, that of the report that is repeated, or 0.
         0, 32, report: u32;
         /// The number of this part, from 0.
         32, 16, part: u16;

@@ -12,7 +12,7 @@ use weft_wire::{
     AddressedMad, AttributeId, ClassPortInfo, Details, Gid, Guid, InformInfo, InformInfoRecord, Lid,
     LinkRecord, Mad, Method, MgmtClass, NodeDescription, NodeInfo, NodeRecord, NodeType, Notice, PERF_DATA,
     PortInfo, PortInfoRecord, PortNum, PortState, ReceivedData, RepathDetails, RmppHeader, SaMad, SaRecord,
-    ServiceLevel, Smp, TrapNumber, sa_attribute, status,
+    ServiceLevel, SmKey, Smp, TrapNumber, sa_attribute, status,
 };
 
 /// One counter: what it has, and by how much it rises in a second of machine time.
@@ -85,6 +85,10 @@ pub(crate) struct Fake {
     pub(crate) parts: Vec<(Time, ReceivedData)>,
     pub(crate) part_status: u16,
     pub(crate) report_number: u32,
+    /// The numbers in requests for a report's number: of a report that is repeated, or 0.
+    pub(crate) repeated: Vec<u32>,
+    /// The keys that notices and reports were shown with.
+    pub(crate) keys: Vec<SmKey>,
     pub(crate) asked: Vec<Asked>,
     pub(crate) events: Vec<(Time, Event)>,
     /// Everything that was sent, by attribute.
@@ -117,6 +121,8 @@ impl Fake {
             parts: Vec::new(),
             part_status: status::OK,
             report_number: 40,
+            repeated: Vec::new(),
+            keys: Vec::new(),
             asked: Vec::new(),
             events: Vec::new(),
             sent: BTreeMap::new(),
@@ -285,6 +291,9 @@ impl Fake {
         let mut answer = sent.mad;
         let data = SaMad::data.get(&sent.mad.0);
         let mut body = Vec::new();
+        if matches!(sent.mad.attribute_id(), AttributeId::Notice | sa_attribute::RECEIVED_DATA) {
+            self.keys.push(SaMad::sm_key.get(&sent.mad.0));
+        }
         match (sent.mad.method(), sent.mad.attribute_id()) {
             _ if sent.mad.is_rmpp_active() => {
                 self.outbox.handle(self.now, sent);
@@ -306,6 +315,7 @@ impl Fake {
             }
             (Method::Get, sa_attribute::RECEIVED_DATA) => {
                 self.report_number += 1;
+                self.repeated.push(ReceivedData::decode(&data).report);
                 let begun = ReceivedData { report: self.report_number, ..ReceivedData::default() };
                 SaMad::data.set(&mut answer.0, begun.encode());
                 SaMad::method.set(&mut answer.0, Method::GetResp);
