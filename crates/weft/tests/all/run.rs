@@ -134,18 +134,6 @@ experiments! {
     machines_at_a_hot_spot = "vm-hot-spot";
 }
 
-/// Path queries by cache, connections and moves.
-#[test]
-fn path_records_in_caches() {
-    drop(simulated("path-caching"));
-}
-
-/// Hosts whose software takes the paper's times.
-#[test]
-fn latency_of_a_reconfiguration() {
-    drop(simulated("signalling-latency"));
-}
-
 /// What a migration costs is what switches count, and the report shows both.
 #[test]
 fn migrations_cost_what_switches_count() {

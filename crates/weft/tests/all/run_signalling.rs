@@ -161,3 +161,23 @@ fn latency_and_bandwidth_are_measured_while_cables_are_lost() {
         );
     }
 }
+
+/// A file all of whose lines hold in virtual time.
+fn holds(stem: &str) {
+    let run = Run::of(&repository().join(format!("experiments/{stem}.toml")), &["--virtual"]);
+    let report = run.json(stem);
+    assert_eq!((&report["failures"], &report["invalid"]), (&json!([]), &json!([])), "{}", run.said());
+    assert!(!report["runs"].as_array().unwrap().is_empty());
+}
+
+/// Path queries by cache, connections and moves.
+#[test]
+fn path_records_in_caches() {
+    holds("path-caching");
+}
+
+/// Hosts whose software takes the paper's times.
+#[test]
+fn latency_of_a_reconfiguration() {
+    holds("signalling-latency");
+}
