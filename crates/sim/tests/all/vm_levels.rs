@@ -15,7 +15,7 @@ use weft_sim::{Fault, Process, SimOptions, Simulation};
 use weft_sm::{Event, LidScheme, RepathUse};
 use weft_topology::generate::{GenerateOptions, ring, xgft};
 use weft_topology::{NodeIndex, PortRef, Virtualised};
-use weft_vm::{Create, Detach, Hypervisor, Migrate, MoveCounts, Reply, Request, Route};
+use weft_vm::{Create, Detach, Hypervisor, Migrate, MoveCounts, Reply, Request, RequestId, Route};
 use weft_wire::{Guid, ServiceLevel};
 
 use crate::support::rest;
@@ -324,8 +324,8 @@ fn no_queue_pair_is_held_for_ever() {
 
 impl Site {
     /// Moves the machine until a move is held, and stops in its middle: peers hold their queue pairs, and rows are not written yet. The host
-    /// that the machine leaves.
-    fn begin_held_move(&mut self) -> u32 {
+    /// that the machine leaves, and the request.
+    fn begin_held_move(&mut self) -> (u32, RequestId) {
         let mut at = 0;
         for host in [3, 5, 1, 2, 0] {
             let before = self.told(RepathUse::Hold);
@@ -333,7 +333,7 @@ impl Site {
             while self.simulation.vmm_reply(id).is_none() {
                 self.pass(Time::from_millis(1));
                 if self.told(RepathUse::Hold) > before && self.is_held_by_peers() {
-                    return at;
+                    return (at, id);
                 }
             }
             at = host;
@@ -353,7 +353,7 @@ impl Site {
 fn peers_go_on_when_another_one_dies_in_a_hold() {
     for later in [0, 300] {
         let mut site = Site::new("lash", true, 1, RATE / 10);
-        let source = site.begin_held_move();
+        let (source, _) = site.begin_held_move();
         site.pass(Time::from_millis(later));
         // One that is not where the machine comes from or goes to.
         let dying = if source == 1 { 2 } else { 1 };
@@ -365,6 +365,38 @@ fn peers_go_on_when_another_one_dies_in_a_hold() {
         // Its own flows have ended with it.
         site.peers.retain(|peer| *peer != dying);
         site.judge(&format!("host-{dying} has died {later} ms after it held its queue pairs"));
+    }
+}
+
+/// The host that the machine leaves dies while peers hold: the request is answered, the machine runs or is said to be lost, and no queue pair
+/// is held any more.
+#[test]
+fn a_source_that_dies_in_a_hold_leaves_no_one_waiting() {
+    for later in [0, 20, 300] {
+        let mut site = Site::new("lash", true, 1, RATE / 10);
+        let (source, request) = site.begin_held_move();
+        site.pass(Time::from_millis(later));
+        let when = format!("host-{source} has died {later} ms after its machine's peers held");
+        let dead = site.host(source).node;
+        site.simulation.apply(Fault::Kill(Process::Agent(dead)));
+        site.pass(Time::from_millis(500));
+        site.simulation.apply(Fault::Restart(Process::Agent(dead)));
+        site.pass(HELD_AT_MOST);
+        site.peers.retain(|peer| *peer != source);
+        for peer in &site.peers {
+            let flow = report(&site.simulation, site.host(*peer), TO + peer, true);
+            assert_ne!(flow.state, "held", "flow to the machine from host-{peer}, {when}");
+        }
+        let (_, reply) = site.simulation.vmm_reply(request).unwrap_or_else(|| panic!("no answer: {when}"));
+        let said = reply.as_ref().map_or_else(ToString::to_string, |_| String::new());
+        assert!(reply.is_ok() || said.contains("host-"), "the answer names a host: {said:?}, {when}");
+        let Reply::List(list) = site.ask(Request::List) else { panic!("a list") };
+        let [vm] = &list[..] else { panic!("one machine: {list:?}") };
+        match vm.vm_state.as_str() {
+            "running" => drop(site.judge(&when)),
+            "lost" => assert!(site.simulation.find_vm("web").is_none(), "{when}"),
+            other => panic!("{other}: {vm:?}, {said}, {when}"),
+        }
     }
 }
 

@@ -54,7 +54,7 @@ impl Requesters {
         self.hosts.get(&end).copied().unwrap_or(end)
     }
 
-    /// The hosts of which one of these ports has not been told, by itself or, if it is a virtual function's, by the physical function
+    /// The hosts of which one of these ports is not notified, by itself or, if it is a virtual function's, by the physical function
     /// behind its vSwitch. One port of an adapter knows nothing of another.
     pub(super) fn not_among(
         &self,
