@@ -15,6 +15,7 @@
 mod admission;
 mod faults;
 mod flows;
+mod gone;
 pub mod heard;
 mod http;
 mod metrics;
@@ -55,7 +56,8 @@ pub use service::RELAYS_MAX;
 pub use start::{Start, StartOptions};
 pub use targets::Target;
 
-use flows::{Flows, GoneVms};
+use flows::Flows;
+use gone::GoneVms;
 use metrics::Metrics;
 use service::Desk;
 use shared::{Shared, State};

@@ -12,7 +12,7 @@ use weft_control::process::{Identity, Subscribed};
 use weft_control::{Answer, Error, ErrorCode, Event, EventKind, Incarnation, NamePage, Utc};
 use weft_process::{EventLog, Origin, Papers, utc_now};
 
-use crate::flows::GoneVms;
+use crate::gone::GoneVms;
 use crate::heard::{Greeting, Heard, LINKS, READY, links_of, nodes_of, progress_of, read, vm_of};
 use crate::restarts::Restarts;
 use crate::roster::{Novelty, Roster, end_without_code};

@@ -10,7 +10,7 @@ use weft_control::traffic::{
 };
 use weft_control::{Error, ErrorCode, NamePage, Utc};
 
-use super::GoneVms;
+use crate::gone::GoneVms;
 
 /// The most flows of a laboratory.
 pub(crate) const FLOWS_MAX: usize = 16_384;

@@ -8,7 +8,6 @@
 //! ```
 
 mod book;
-mod gone;
 mod metrics;
 
 use std::cell::{Ref, RefCell};
@@ -31,7 +30,6 @@ use crate::shared::Shared;
 use crate::talk::ask;
 use crate::tend::socket;
 use book::{Book, Debt, Journal, Look, Order, Side};
-pub(crate) use gone::GoneVms;
 pub(crate) use metrics::FlowMetrics;
 
 /// How often agents of flows that run are asked how these are.
