@@ -183,12 +183,6 @@ fn keeps_them_apart(standby: bool, with_pm: bool) -> bool {
 }
 
 #[test]
-fn a_restarted_manager_goes_on_with_learned_weights() {
-    assert!(keeps_them_apart(false, true));
-    assert!(!keeps_them_apart(false, false), "without the report that is repeated");
-}
-
-#[test]
 fn a_manager_that_takes_over_goes_on_with_them() {
     assert!(keeps_them_apart(true, true));
 }
@@ -200,7 +194,7 @@ fn reports_need_the_key_where_repaths_do() {
         let mut options = options();
         options.sm.sa.repath_needs_key = true;
         options.sm.keys.sa_key = SmKey(0x5a);
-        (options.pm.sa_key, options.pm.learn_weights) = (shown, 2);
+        options.pm.sa_key = shown;
         let mut simulation = simulation(options);
         let refused = Event::ReceivedNotReported { status: Some(sa_status::REQ_DENIED) };
         let is_over = |simulation: &Simulation| {

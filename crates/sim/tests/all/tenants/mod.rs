@@ -10,7 +10,6 @@ mod acks;
 mod faults;
 mod file;
 mod pairs;
-mod stopped;
 mod tables;
 
 use rand::{RngExt, SeedableRng};
