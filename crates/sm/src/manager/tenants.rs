@@ -21,7 +21,7 @@ use super::planned::reads_partitions;
 use super::repair::in_order;
 use super::sweep::Sweep;
 use super::task::Task;
-use crate::knowledge::{Held, Keys, Layouts, PortAt, Subnet, is_in_service, own_lid};
+use crate::knowledge::{Held, HeldPort, Keys, Layouts, PortAt, Subnet, is_in_service, own_lid};
 use crate::sweep::{Program, ReadTables, enforce_otherwise, host_behind, is_end_at, left_over};
 use crate::sweep::{key_ports, room, table};
 use crate::{Event, Options, Reason, SweepKind};
@@ -134,8 +134,7 @@ impl Tenants {
         for (at, _) in subnet.end_ports() {
             let Some(held) = held.get(at.node as usize).and_then(|held| held.port(at.port)) else { continue };
             let room = room(subnet, at);
-            let is_known = (0..room.div_ceil(32)).all(|block| held.p_keys(block as u16).is_some());
-            if is_known && room > 0 {
+            if is_known(held, room) && room > 0 {
                 self.layouts.settle(now, subnet.end_guid(at), table(held, room), rested);
             }
         }
@@ -163,13 +162,20 @@ impl Tenants {
             }
             let info = subnet.port(at).and_then(|port| port.info);
             let looks = info.is_some_and(|info| info.partition_enforcement_inbound);
+            // A block that no one has acknowledged may hold anything.
             let filter = held.get(at.node as usize).and_then(|held| held.port(at.port));
+            let filter = filter.filter(|held| is_known(held, room(subnet, at)));
             let filter = filter.map(|held| table(held, room(subnet, at))).unwrap_or_default();
             let is_cut_off = looks && !filter.is_empty() && !filter.iter().any(|key| is_left(&key));
             kept.push((guid, count as u32, is_cut_off));
         }
         kept
     }
+}
+
+/// Whether all blocks of a port's table are known to have been written, or were read.
+fn is_known(held: &HeldPort, room: usize) -> bool {
+    (0..room.div_ceil(32)).all(|block| held.p_keys(block as u16).is_some())
 }
 
 fn quarantine(options: &Options) -> Time {
