@@ -1,6 +1,6 @@
 //! The subnet that a sweep has found.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use weft_mgmt::DirectedPath;
@@ -188,13 +188,6 @@ impl Subnet {
                 wanted.then_some((PortAt { node: at, port: number }, port))
             })
         })
-    }
-
-    /// All ports that have a LID or a cable, in order of (GUID, port).
-    pub(crate) fn all_ports(&self) -> impl Iterator<Item = PortAt> {
-        let ends = self.end_ports().map(|(at, _)| at);
-        let cabled = self.cabled_ports().map(|(at, ..)| at);
-        ends.chain(cabled).collect::<BTreeSet<_>>().into_iter()
     }
 
     /// All cabled ports, in order of (GUID, port).

@@ -330,7 +330,10 @@ impl SubnetManager {
         summary.complete &= settled;
         self.known.is_up = true;
         self.tally.progress.ports_silent = summary.ports_silent;
-        self.publish(now, &subnet, !self.sweep.is_of_keys);
+        match self.sweep.is_of_keys {
+            true => self.sa.keys_changed(now, &subnet),
+            false => self.publish(now, &subnet, true),
+        }
         self.release_late(now);
         // In a repair those who have moved are known at their new places, and need not be there yet.
         match self.sweep.discovers {

@@ -85,9 +85,14 @@ impl Tenants {
 
     /// Gives a subnet its P_Keys, and says which ports have no room for all of theirs.
     pub(super) fn give_keys(&mut self, subnet: &mut Subnet) -> Vec<Event> {
-        subnet.keys = self.keys.clone();
         self.note_hosts(subnet);
         subnet.silent_hosts = Arc::new(self.behind.clone());
+        self.give_other_keys(subnet)
+    }
+
+    /// Gives other P_Keys to a subnet that has not changed otherwise.
+    fn give_other_keys(&mut self, subnet: &mut Subnet) -> Vec<Event> {
+        subnet.keys = self.keys.clone();
         let left_out: Vec<(Guid, u32)> = subnet
             .end_ports()
             .map(|(at, _)| (subnet.end_guid(at), left_over(subnet, at) as u32))
@@ -148,26 +153,30 @@ impl Tenants {
     /// keep them out.
     fn kept(&self, subnet: &Subnet, held: &[Held]) -> Vec<(Guid, u32, bool)> {
         let Some(keys) = &self.keys else { return Vec::new() };
-        let tables: BTreeMap<Guid, &[PKey]> = self.layouts.tables().collect();
+        let is_left = |guid: Guid, key: &PKey| {
+            let is_it = |other: &PKey| other.partition() == key.partition();
+            key.partition() != 0 && !keys.of(guid).iter().any(is_it)
+        };
+        let left = self.layouts.tables().filter_map(|(guid, table)| {
+            let count = table.iter().filter(|key| is_left(guid, key)).count();
+            (count > 0).then_some((guid, count))
+        });
+        let left: BTreeMap<Guid, usize> = left.collect();
         let mut kept = Vec::new();
+        if left.is_empty() {
+            return kept;
+        }
         for at in key_ports(subnet).into_iter().filter(|at| !is_end_at(subnet, *at)) {
             let Some(guid) = host_behind(subnet, at) else { continue };
-            let wanted = keys.of(guid);
-            let is_wanted = |key: &PKey| wanted.iter().any(|other| other.partition() == key.partition());
-            let table_of_host = tables.get(&guid).copied().unwrap_or_default();
-            let is_left = |key: &&PKey| key.partition() != 0 && !is_wanted(key);
-            let count = table_of_host.iter().filter(is_left).count();
-            if count == 0 {
-                continue;
-            }
+            let Some(count) = left.get(&guid) else { continue };
             let info = subnet.port(at).and_then(|port| port.info);
             let looks = info.is_some_and(|info| info.partition_enforcement_inbound);
             // A block that no one has acknowledged may hold anything.
             let filter = held.get(at.node as usize).and_then(|held| held.port(at.port));
             let filter = filter.filter(|held| is_known(held, room(subnet, at)));
             let filter = filter.map(|held| table(held, room(subnet, at))).unwrap_or_default();
-            let is_cut_off = looks && !filter.is_empty() && !filter.iter().any(|key| is_left(&key));
-            kept.push((guid, count as u32, is_cut_off));
+            let is_cut_off = looks && !filter.is_empty() && !filter.iter().any(|key| is_left(guid, key));
+            kept.push((guid, *count as u32, is_cut_off));
         }
         kept
     }
@@ -223,7 +232,7 @@ impl SubnetManager {
         let may = self.known.is_up && !self.own_port.down && self.election.state.is_in_charge();
         let subnet = if may { self.known.take_subnet() } else { None };
         let Some(mut subnet) = subnet else { return self.agenda.heavy(now, Reason::Partitions) };
-        let left_out = self.tenants.give_keys(&mut subnet);
+        let left_out = self.tenants.give_other_keys(&mut subnet);
         self.say_all(left_out);
         if enforce_otherwise(&subnet, &self.options) {
             self.known.keep_subnet(subnet);

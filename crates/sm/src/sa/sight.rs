@@ -19,10 +19,13 @@
 //! (`osm_physp_share_pkey`, `osm_physp_has_pkey` in its `osm_sa_*.c`), for trusted requests too,
 //! except that a switch's port goes by its own P_Key table, and one without keys is seen by all.
 
+use weft_machine::Time;
 use weft_wire::{Guid, Lid, PKey};
 
+use super::Administrator;
+use super::tables::Tables;
 use super::view::View;
-use crate::knowledge::Keys;
+use crate::knowledge::{Keys, Subnet};
 
 /// What a requester may see.
 #[derive(Clone, Copy, Debug, Default)]
@@ -71,6 +74,17 @@ impl Sight<'_> {
             Self::Of(keys, own) => has(keys, *own, key) && has(keys, other, key),
             _ => self.has(key),
         }
+    }
+}
+
+impl Administrator {
+    /// Ports have other P_Keys, and nothing else has changed.
+    pub(crate) fn keys_changed(&mut self, now: Time, subnet: &Subnet) {
+        self.tables = Tables::default();
+        if let Some(view) = &mut self.view {
+            view.keys.clone_from(&subnet.keys);
+        }
+        self.flush(now);
     }
 }
 

@@ -176,12 +176,23 @@ pub(crate) fn room(subnet: &Subnet, at: PortAt) -> usize {
     node.switch.map_or(0, |switch| switch.partition_enforcement_cap).into()
 }
 
-/// The ports whose tables have keys, those of switches towards hosts before those of hosts.
+/// The ports whose tables have keys, those of switches towards hosts before those with a LID.
 pub(crate) fn ports(subnet: &Subnet) -> Vec<PortAt> {
-    let silent = subnet.silent_ports().filter(|at| host_behind(subnet, *at).is_some());
-    let mut ports: Vec<PortAt> = subnet.all_ports().chain(silent).collect();
-    ports.sort_by_key(|at| (is_end_at(subnet, *at), *at));
-    ports
+    let (mut filters, mut ends) = (Vec::new(), Vec::new());
+    for (node, found) in subnet.iter() {
+        let is_switch = found.is_switch();
+        for (number, port) in (0u8..=u8::MAX).map(PortNum).zip(&found.ports) {
+            let at = PortAt { node, port: number };
+            if (number == PortNum::ZERO) != is_switch {
+                let is_towards_host = is_switch && host_behind(subnet, at).is_some();
+                is_towards_host.then(|| filters.push(at));
+            } else if is_switch || port.path.is_some() || port.peer.is_some() {
+                ends.push(at);
+            }
+        }
+    }
+    filters.append(&mut ends);
+    filters
 }
 
 /// The modifier that names a block of a port's table: only a switch takes the port's number.
