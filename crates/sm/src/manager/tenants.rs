@@ -233,7 +233,6 @@ impl SubnetManager {
         let subnet = if may { self.known.take_subnet() } else { None };
         let Some(mut subnet) = subnet else { return self.agenda.heavy(now, Reason::Partitions) };
         let left_out = self.tenants.give_other_keys(&mut subnet);
-        self.say_all(left_out);
         if enforce_otherwise(&subnet, &self.options) {
             self.known.keep_subnet(subnet);
             return self.agenda.heavy(now, Reason::Partitions);
@@ -242,6 +241,7 @@ impl SubnetManager {
         self.requests.begin_sweep();
         self.sweep = Sweep::of_keys(now, self.requests.stats().retries);
         self.say(Event::SweepStarted { kind: SweepKind::Repair, reason: Reason::Partitions });
+        self.say_all(left_out);
         let held = in_order(&subnet, std::mem::take(&mut self.known.memory));
         let read = ReadTables::p_keys(subnet, held, &self.options);
         self.turn_to(now, Task::ReadTables(Box::new(read)));
