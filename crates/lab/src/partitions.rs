@@ -468,10 +468,9 @@ impl<'a> Tenants<'a> {
 fn in_words(refused: Error) -> anyhow::Error {
     let failure = Failure::new(refused.message);
     match refused.hint {
-        Some(hint) => failure.hint(hint),
-        None => failure,
+        Some(hint) => failure.hint(hint).into(),
+        None => failure.into(),
     }
-    .into()
 }
 
 /// A name that the file can have.

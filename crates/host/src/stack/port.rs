@@ -203,7 +203,7 @@ impl Stack {
         self.retry_within(now, RETRY_AFTER);
     }
 
-    /// Asks again for what has failed after so many timeouts of a question, or earlier.
+    /// Asks again for what has failed, at the latest after this number of timeouts of a question.
     fn retry_within(&mut self, now: Time, timeouts: u64) {
         let pause = Time::from_nanos(self.options.sa_timeout.as_nanos().saturating_mul(timeouts));
         self.retry_at = Some(self.retry_at.map_or(now + pause, |at| at.min(now + pause)));

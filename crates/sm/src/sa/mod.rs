@@ -291,9 +291,7 @@ impl Administrator {
             return self.refuse(request, status::BUSY);
         }
         match self.judge(now, request) {
-            Verdict::Found(found) if request.mad.method() == Method::GetTable => {
-                self.send_table(now, request, &found);
-            }
+            Verdict::Found(found) if is_table => self.send_table(now, request, &found),
             Verdict::Found(found) => {
                 let mut mad = answer_to(&request.mad, status::OK, found.offset);
                 let mut data = [0; weft_wire::SA_DATA_SIZE];

@@ -2,7 +2,7 @@
 //! outputs it, the log has the sentence, metrics count it by name, and the control protocol carries it.
 
 use weft_wire::{
-    AttributeId, Guid, Lid, PortNum, Printable, ServiceLevel, TrapNumber, VirtualLane, count_of, is_or_are,
+    AttributeId, Guid, Lid, PortNum, Printable, ServiceLevel, TrapNumber, VirtualLane, count_of,
 };
 
 use super::reason::{Reason, RepathUse};
@@ -175,10 +175,10 @@ told! {
         } => ("repath ({}), sent to {}: LID {} to {}, service level {service_level}", lower(kind), count(*told, "port"), or_any(*slid), or_any(*dlid)),
         /// A heavy sweep has configured the subnet: all of it is in service.
         SubnetUp = "subnet-up"(summary: Summary)
-            => ("{}", of_sweep("SUBNET UP", summary)),
+            => ("{}", summary.sentence("SUBNET UP")),
         /// A heavy sweep has ended, and not all of the subnet is in service.
         SweepIncomplete = "sweep-incomplete"(summary: Summary)
-            => ("{}", of_sweep("sweep not complete", summary)),
+            => ("{}", summary.sentence("sweep not complete")),
         /// A port did not take on the state that was set.
         PortRefused = "port-refused" {
             /// The node.
@@ -481,23 +481,4 @@ fn taken(in_charge: bool, smps: u64, [waiting, kept, left_out]: [u32; 3]) -> Str
     let kept = (kept > 0).then(|| format!("{} to acknowledge that they have left", count(kept, "port")));
     let left_out = (left_out > 0).then(|| format!("{} left out for want of room", count(left_out, "key")));
     [Some(blocks), waiting, kept, left_out].into_iter().flatten().collect::<Vec<_>>().join(", ")
-}
-
-/// What a heavy sweep came to, behind the state of the subnet.
-fn of_sweep(state: &str, summary: &Summary) -> String {
-    let Summary { switches, hosts, lids, ports_active, retries, took, cables_degraded, .. } = summary;
-    let degraded = match *cables_degraded as usize {
-        0 => String::new(),
-        count => format!("; {} {} degraded", count_of(count, "cable"), is_or_are(count)),
-    };
-    format!(
-        "{state} after {:.3} s: {}, {}, {}, {} active, {}, {}{degraded}",
-        took.as_nanos() as f64 / 1e9,
-        count(*switches, "switch"),
-        count(*hosts, "host"),
-        count(*lids, "LID"),
-        count(*ports_active, "port"),
-        count_of(summary.smps.total as usize, "SMP"),
-        count_of(*retries as usize, "retry"),
-    )
 }

@@ -2,6 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 use weft_machine::Time;
+use weft_wire::{count_of, is_or_are};
+
+use crate::words::count;
 
 weft_wire::named! {
     /// The steps of a heavy sweep, in order.
@@ -133,4 +136,25 @@ pub struct Summary {
     /// Whether every port with a link is in service and has its LID, every switch has its table, and nothing changed
     /// meanwhile.
     pub complete: bool,
+}
+
+impl Summary {
+    /// What a heavy sweep came to, behind the state of the subnet.
+    pub(super) fn sentence(&self, state: &str) -> String {
+        let Self { switches, hosts, lids, ports_active, retries, took, cables_degraded, .. } = self;
+        let degraded = match *cables_degraded as usize {
+            0 => String::new(),
+            count => format!("; {} {} degraded", count_of(count, "cable"), is_or_are(count)),
+        };
+        format!(
+            "{state} after {:.3} s: {}, {}, {}, {} active, {}, {}{degraded}",
+            took.as_nanos() as f64 / 1e9,
+            count(*switches, "switch"),
+            count(*hosts, "host"),
+            count(*lids, "LID"),
+            count(*ports_active, "port"),
+            count_of(self.smps.total as usize, "SMP"),
+            count_of(*retries as usize, "retry"),
+        )
+    }
 }
