@@ -88,9 +88,12 @@ impl<'a> Measured<'a> {
         }
     }
 
-    /// How often the subnet manager has routed while the plan's clock ran, as it has said itself.
+    /// How often the subnet manager has routed, as it has said itself, from the first fault on, or in the whole run without one. A sweep
+    /// of the bring-up may end when the plan's clock has just begun, before hosts have subscribed.
     fn routings(&self) -> usize {
-        self.recording.marks.iter().filter(|mark| mark.kind == MarkKind::Rerouted).count()
+        let of = |kind| self.recording.marks.iter().filter(move |mark| mark.kind == kind).map(|mark| mark.at);
+        let from = of(MarkKind::Fault).min().unwrap_or_default();
+        of(MarkKind::Rerouted).filter(|at| *at >= from).count()
     }
 
     /// How long hosts took to heed notices from a moment on, in milliseconds.

@@ -116,7 +116,7 @@ pub enum What {
     Signalling {
         /// Which of them.
         kind: SignallingKind,
-        /// Whether they are divided by the number of the manager's sweeps that have routed in that time.
+        /// Whether they are divided by the number of the manager's sweeps that routed from the run's first fault on.
         per_routing: bool,
     },
     /// How long hosts took to heed notices, in milliseconds of wall-clock time.

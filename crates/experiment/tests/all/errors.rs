@@ -248,11 +248,6 @@ fn wrong_values_are_told_with_what_is_allowed() {
         ),
         ("value = 12.9\n", "", "x.toml:28:1: `model` says where a bound comes from, and there is none"),
         (
-            "closed form: the host's limit",
-            "shown: it depends on arrivals",
-            "x.toml:28:1: `model` says why nothing bounds this, and there is a bound",
-        ),
-        (
             "title = \"a test\"",
             "title = a test",
             "x.toml:1:9: invalid TOML: string values must be quoted, expected literal string",
@@ -289,4 +284,14 @@ fn predictions_are_requested_by_name_and_time() {
     assert!(in_words.starts_with("x.toml:30:9: `after` takes a number of seconds"), "{in_words}");
     let a_span = said(measured, "what = \"predicted_deadlock\"\nwindow = \"all\"\n");
     assert!(a_span.starts_with("x.toml:30:1: unknown key `window` in [[expect]]"), "{a_span}");
+}
+
+/// A line is bounded, and says where the bound comes from, or it says why it is only shown.
+#[test]
+fn what_is_only_shown_has_no_bound() {
+    let shown = "model = \"shown: it depends on arrivals\"";
+    let closed = "model = \"closed form: the host's limit\"";
+    let bounded = "x.toml:28:1: `model` says why nothing bounds this, and there is a bound";
+    assert_eq!(said(closed, shown), bounded);
+    assert_eq!(said(&format!("value = 12.9\n{closed}"), shown), "nothing");
 }

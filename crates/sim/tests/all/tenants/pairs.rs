@@ -203,7 +203,7 @@ impl Pair {
             if peer == self.to {
                 return true;
             }
-            let table = simulation.device(peer.node).map(|device| device.forwarding_table());
+            let table = simulation.device(peer.node).map(weft_device::Device::forwarding_table);
             let Some(out) = table.and_then(|table| table.get(usize::from(dlid.0))) else { return false };
             port = PortRef::new(peer.node, *out);
         }
