@@ -84,6 +84,12 @@ impl Pair {
         may_talk(file, self.p_key, self.guids.0, self.guids.1)
     }
 
+    /// Whether the two share a partition of tenants that is not the pair's: a path that is asked for again may be of that one.
+    fn may_talk_otherwise(&self, file: &Partitions) -> bool {
+        let mut others = TENANTS.into_iter().filter(|key| *key != self.p_key);
+        others.any(|key| may_talk(file, key, self.guids.0, self.guids.1))
+    }
+
     /// A partition for the next change: one of those in which the two stay, meet, part or remain strangers, by chance.
     pub(super) fn draw(&mut self, random: &mut Pcg64, before: &Partitions, after: &Partitions) {
         self.p_key = match self.role {
@@ -226,7 +232,8 @@ impl Pair {
             counts.add("strays sent", now.sent);
             return self.silence(simulation, heard(Seen::default()), "who is never in the partition");
         }
-        if let Some(since) = self.acknowledged.filter(|_| !after && !judged.acks.is_open(self.guids)) {
+        let has_left = !after && !self.may_talk_otherwise(judged.after);
+        if let Some(since) = self.acknowledged.filter(|_| has_left && !judged.acks.is_open(self.guids)) {
             let who = "who is not in the partition with the sender any more";
             self.silence(simulation, heard(since), who)?;
             let sends = now.sent > since.sent && self.began.arrived > 0;
