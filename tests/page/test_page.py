@@ -258,6 +258,18 @@ def test_a_flow_is_started_by_keys_alone(opened: Opener) -> None:
     assert world.acts[0]["name"] == "keys"
 
 
+def test_a_field_keeps_its_focus_when_the_view_is_applied_again(opened: Opener) -> None:
+    watched, world = opened(fabrics.x5())
+    page = watched.page
+    field = page.get_by_role("combobox", name="From")
+    field.focus()
+    page.keyboard.type("host-1")
+    page.evaluate("weft.tables.open()")
+    expect(field).to_be_focused()
+    page.keyboard.type(" mlx5_0")
+    expect(field).to_have_value("host-1 mlx5_0")
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1440, 390])
 def test_axe_finds_nothing(opened: Opener, scheme: str, width: int) -> None:

@@ -148,7 +148,10 @@ export class Tables {
       attribute(button, 'tabindex', TABS[nth] === tab ? 0 : -1);
     });
     attribute(this.panel, 'aria-labelledby', `tab-${tab}`);
-    this.panel.replaceChildren(...(tab === 'flows' ? [this.form] : []), this.current.element);
+    const shown = tab === 'flows' ? [this.form, this.current.element] : [this.current.element];
+    // What is there stays there: a field that somebody types into would lose the focus.
+    const isThere = shown.length === this.panel.children.length && shown.every((element, nth) => this.panel.children[nth] === element);
+    if (!isThere) this.panel.replaceChildren(...shown);
     if (this.app.store.state) this.update(new Set(['all']));
   }
 
