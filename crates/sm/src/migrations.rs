@@ -22,7 +22,7 @@ pub struct Servers {
     pub machines: u64,
 }
 
-/// Who subscribes to trap 69.
+/// Subscribers to trap 69.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subscribers {
     /// Each function, physical and virtual.

@@ -10,7 +10,7 @@ pub struct Row {
     pub servers: u64,
     /// Machines of each.
     pub machines: u64,
-    /// Who subscribes: `functions` or `servers`.
+    /// Subscribers: `functions` or `servers`.
     pub subscribers: &'static str,
     /// Subscriptions and their answers, when all are there for the first time.
     pub start: u64,
