@@ -128,7 +128,7 @@ fn long(out: &str) -> Result<()> {
     if failed.is_empty() { Ok(()) } else { bail!("{}", failed.join("\n")) }
 }
 
-/// Every experiment but those on 648 hosts, also with other buffers, packet sizes and rate scale. docs/conditions.md is such a page of the small ones.
+/// Every experiment but those on 648 hosts, also with other buffers, packet sizes and rate scale. docs/conditions.md is the page that this makes.
 fn conditions(run: impl Fn(&[&str]) -> Result<()>, out: &str) -> Result<()> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(root().join("experiments")).context("cannot read experiments/")? {
