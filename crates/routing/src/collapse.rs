@@ -19,6 +19,7 @@ use crate::input::Input;
 use crate::lids::Lids;
 use crate::management::ManagementNodes;
 use crate::options::EngineOptions;
+use crate::partitions::{Member, Partition};
 use crate::routing::{Ranks, Routing};
 use crate::switches::by_node;
 use crate::tables::{ForwardingTable, Routes};
@@ -252,10 +253,11 @@ impl VSwitch {
 }
 
 /// The options of engines with the host's port instead of each virtual function that they name: a host weighs as much as
-/// its heaviest function. `None` where they name none.
+/// its heaviest function, and is in all partitions of its functions. `None` where they name none.
 fn of_hosts(fabric: &Fabric, vswitches: &[VSwitch], options: &EngineOptions) -> Option<Box<EngineOptions>> {
-    let EngineOptions { compute_nodes, io_nodes, order, weights, .. } = options;
-    if [compute_nodes, io_nodes, order].iter().all(|list| list.is_empty()) && weights.is_empty() {
+    let EngineOptions { compute_nodes, io_nodes, order, weights, partitions, .. } = options;
+    let names_none = [compute_nodes, io_nodes, order].iter().all(|list| list.is_empty());
+    if names_none && weights.is_empty() && partitions.is_none() {
         return None;
     }
     let guid = |port: PortRef| fabric.port(port).map_or(Guid(0), |port| port.guid);
@@ -276,7 +278,24 @@ fn of_hosts(fabric: &Fabric, vswitches: &[VSwitch], options: &EngineOptions) -> 
             *most = (*most).max(*weight);
         }
     }
+    for partition in told.partitions.iter_mut().flat_map(|partitions| &mut partitions.list) {
+        add_hosts(partition, &hosts);
+    }
     (told != *options).then(|| Box::new(told))
+}
+
+/// Adds the host of each virtual function that is a member: fully, if any of its functions is a full member.
+fn add_hosts(partition: &mut Partition, hosts: &BTreeMap<Guid, Guid>) {
+    let mut behind: BTreeMap<Guid, bool> = BTreeMap::new();
+    for Member { guid, full } in &partition.members {
+        if let Some(host) = hosts.get(guid) {
+            *behind.entry(*host).or_default() |= full;
+        }
+    }
+    for member in &mut partition.members {
+        member.full |= behind.remove(&member.guid).unwrap_or_default();
+    }
+    partition.members.extend(behind.into_iter().map(|(guid, full)| Member { guid, full }));
 }
 
 /// Makes a node stand for a host: its cable is its vSwitch's uplink.

@@ -5,9 +5,11 @@ use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
 
 use rayon::prelude::*;
 use serde::Serialize;
+use weft_topology::PortRef;
 use weft_wire::Guid;
 
 use crate::bfs::BATCH;
+use crate::collapse::vswitches;
 use crate::lanes::ServiceLevels;
 use crate::partitions::{DEFAULT_PKEY, Isolation, Partition, Partitions};
 use crate::routing::Routing;
@@ -26,7 +28,8 @@ use super::witness::{Goal, Witness};
 ///
 /// A link is one direction of a cable between two switches. A pair is traffic of a partition where both belong to it
 /// and one of them fully. In the default partition everybody may be managed: its traffic is that between
-/// members of no other. Ports of switches belong to none: what they send and receive is management.
+/// members of no other. A physical function manages its host, and so counts as a member of what its virtual functions are members of.
+/// Ports of switches belong to none: what they send and receive is management.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct IsolationReport {
     /// How many partitions have a policy that can be broken.
@@ -120,12 +123,26 @@ fn parts_of(ground: &Ground<'_>, partitions: &Partitions) -> Vec<Vec<Part>> {
             members
         })
         .collect();
+    count_physical(ground, &places, &mut elsewhere);
     let parts = |(partition, members): (&Partition, BTreeMap<usize, bool>)| {
         let counts = |place: &usize| !is_default(partition) || !elsewhere[*place];
         let members = members.into_iter().filter(|(place, _)| counts(place));
         members.map(|(place, full)| (ground.ends[place], full)).collect()
     };
     partitions.list.iter().zip(members).map(parts).collect()
+}
+
+/// Physical functions are in another partition than the default one if one of their virtual functions is.
+fn count_physical(ground: &Ground<'_>, places: &BTreeMap<Guid, Vec<usize>>, elsewhere: &mut [bool]) {
+    let of = |port: PortRef| {
+        let guid = ground.fabric.port(port).map(|port| port.guid).unwrap_or_default();
+        places.get(&guid).into_iter().flatten().copied()
+    };
+    for vswitch in vswitches(ground.fabric, &[]) {
+        if vswitch.virtual_functions().flat_map(of).any(|place| elsewhere[place]) {
+            vswitch.pf().into_iter().flat_map(of).for_each(|place| elsewhere[place] = true);
+        }
+    }
 }
 
 /// The lanes that traffic among `parts` uses, by channel.

@@ -40,6 +40,7 @@ mod vm_peers;
 mod vm_rates;
 mod vm_schedules;
 mod vm_silence;
+mod vm_tenants;
 mod vm_unlike;
 mod vm_watched;
 mod vms;

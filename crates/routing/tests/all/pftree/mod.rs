@@ -3,6 +3,7 @@
 mod common;
 mod figures;
 mod isolation;
+mod machines;
 mod paper;
 mod phases;
 mod weights;
