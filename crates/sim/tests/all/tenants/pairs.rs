@@ -102,9 +102,9 @@ impl Pair {
         may_talk(file, self.p_key, self.guids.0, self.guids.1)
     }
 
-    /// Whether the two share a partition of tenants that is not the pair's: a path that is asked for again may be of that one.
+    /// Whether the two may talk in a partition of the file that is not the pair's: a path that is asked for again may be of that one.
     fn may_talk_otherwise(&self, file: &Partitions) -> bool {
-        let mut others = TENANTS.into_iter().filter(|key| *key != self.p_key);
+        let mut others = file.list.iter().map(|partition| partition.pkey).filter(|key| *key != self.p_key);
         others.any(|key| may_talk(file, key, self.guids.0, self.guids.1))
     }
 
