@@ -39,12 +39,11 @@ pub struct KeyBlock {
 /// Which ports have no room for all their P_Keys, in one sentence: by GUID, how many are left out.
 pub fn p_keys_missing(left_out: &BTreeMap<String, u32>) -> Option<String> {
     let (first, missing) = left_out.iter().next()?;
-    let verb = if left_out.len() == 1 { "port has" } else { "ports have" };
-    Some(format!(
-        "{} {verb} no room for all P_Keys of their partitions, such as {first}, which lacks {missing}; more fit with a \
-         higher --p-key-capacity",
-        left_out.len()
-    ))
+    let whose = match left_out.len() {
+        1 => format!("1 port has no room for all P_Keys of its partitions: {first}"),
+        ports => format!("{ports} ports have no room for all P_Keys of their partitions, such as {first}"),
+    };
+    Some(format!("{whose}, which lacks {missing}; more fit with a higher --p-key-capacity"))
 }
 
 /// Which ports are not as the partitions say, or not yet: a sentence each.
@@ -63,4 +62,22 @@ pub(crate) fn sentences(
         format!("{port} has not acknowledged that it has left some: {how}")
     });
     missing.into_iter().chain(waiting).chain(kept).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_port_without_room_is_not_said_to_be_several() {
+        let of = |ports: &[(&str, u32)]| {
+            p_keys_missing(&ports.iter().map(|(port, keys)| ((*port).to_owned(), *keys)).collect())
+        };
+        let end = "which lacks 63; more fit with a higher --p-key-capacity";
+        let one = format!("1 port has no room for all P_Keys of its partitions: 0x21, {end}");
+        let two = format!("2 ports have no room for all P_Keys of their partitions, such as 0x21, {end}");
+        assert_eq!(of(&[]), None);
+        assert_eq!(of(&[("0x21", 63)]), Some(one));
+        assert_eq!(of(&[("0x21", 63), ("0x31", 1)]), Some(two));
+    }
 }

@@ -3,13 +3,18 @@
 use fake::Fake;
 use weft_machine::Time;
 use weft_pm::{Event, Options};
-use weft_wire::{Guid, NodeType, ReceivedData, SmKey, sa_status};
+use weft_wire::{Guid, NodeType, ReceivedData, SmKey, sa_status, status};
 
 use crate::fake;
 
 /// Reports at most once in three sweeps of two seconds each.
 fn options() -> Options {
     Options { wildcard_at_start: false, learn_weights: 3, ..Options::default() }
+}
+
+/// How long that number of attempts takes.
+fn timeouts(attempts: u32) -> Time {
+    Time::from_nanos(options().sa_timeout.as_nanos() * u64::from(attempts))
 }
 
 fn rises(fake: &mut Fake, lid: u16, words: u64) {
@@ -111,6 +116,39 @@ fn a_refused_or_lost_report_is_given_up() {
     fake.lose = Box::new(|_| false);
     fake.run_until(Time::from_secs(26));
     assert!(fake.manager.statistics().received_reports >= 1, "the next one is made as if nothing had been");
+}
+
+/// A manager that does not know the port yet says BUSY: it is asked again after each timeout, and the report is taken in the end.
+#[test]
+fn a_busy_subnet_manager_is_asked_again() {
+    let mut fake = Fake::experiment_i(options());
+    fake.part_status = status::BUSY;
+    rises(&mut fake, 11, 1000);
+    fake.attach();
+    // The first report is made just after six seconds.
+    fake.run_until(Time::from_secs(6) + timeouts(2));
+    assert!(fake.parts.len() >= 2, "it is asked again: {:?}", fake.parts);
+    fake.part_status = status::OK;
+    fake.run_until(Time::from_secs(6) + timeouts(options().retries + 1));
+    let statistics = fake.manager.statistics();
+    assert_eq!((statistics.received_reports, statistics.received_given_up), (1, 0));
+    let first = fake.parts[0].1;
+    assert!(fake.parts.iter().all(|(_, part)| *part == first), "the same part each time");
+}
+
+/// One that stays busy is asked as often as one that does not answer, and then not before the next report.
+#[test]
+fn a_report_to_a_manager_that_stays_busy_is_given_up() {
+    let mut fake = Fake::experiment_i(options());
+    fake.part_status = status::BUSY;
+    rises(&mut fake, 11, 1000);
+    fake.attach();
+    fake.run_until(Time::from_secs(7) + timeouts(options().retries + 1));
+    let (first, attempts) = (fake.parts[0].1.report, options().retries as usize + 1);
+    assert_eq!(fake.parts.iter().filter(|(_, part)| part.report == first).count(), attempts);
+    let given_up = Event::ReceivedNotReported { status: None };
+    assert!(fake.events.iter().any(|(_, event)| *event == given_up), "{:?}", fake.events);
+    assert_eq!(fake.manager.statistics().received_given_up, 1);
 }
 
 /// A subnet manager that has restarted has lost the subscriptions, by which the manager knows, and what it learned.

@@ -1,6 +1,6 @@
 //! Known content of devices, read or written, so that only differences are written.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use weft_wire::{Guid, Lid, PortNum, PortState, VirtualLane};
 
@@ -37,6 +37,8 @@ pub(crate) struct HeldPort {
     arbitration: [Option<Box<[u8; 64]>>; 4],
     /// The blocks of the P_Key table.
     p_keys: BTreeMap<u16, [u8; 64]>,
+    /// Blocks of it that the port was asked for and has not answered.
+    unread: BTreeSet<u16>,
 }
 
 /// What all nodes of the last sweep hold.
@@ -125,10 +127,21 @@ impl HeldPort {
     }
 
     pub(crate) fn set_p_keys(&mut self, block: u16, bytes: Option<&[u8; 64]>) {
+        self.unread.remove(&block);
         match bytes {
             Some(bytes) => self.p_keys.insert(block, *bytes),
             None => self.p_keys.remove(&block),
         };
+    }
+
+    /// The port was asked for a block of its P_Key table, and has not answered.
+    pub(crate) fn miss_p_keys(&mut self, block: u16) {
+        self.unread.insert(block);
+    }
+
+    /// Whether all blocks of its P_Key table that were asked for were answered.
+    pub(crate) fn has_answered_p_keys(&self) -> bool {
+        self.unread.is_empty()
     }
 
     pub(crate) fn set_arbitration(&mut self, block: VlBlock, bytes: Option<&[u8; 64]>) {

@@ -9,7 +9,7 @@
 //! Place 0 is the default partition's. A newcomer takes the lowest free place that does not rest. A place rests from the port's
 //! acknowledgement on: a queue pair that has not heard of the change sends again for so long, by the number of the place. Who
 //! comes back meanwhile gets the place back. What another manager has left rests as a whole from the beginning, since no table
-//! says when it was left.
+//! says when it was left. Where what it has left could not be read, nothing is known of any place, and nothing is to be written.
 
 use std::collections::BTreeMap;
 
@@ -96,6 +96,11 @@ impl Layouts {
 }
 
 impl Layout {
+    /// Whether the port's table has been read, or written, by this manager.
+    pub(crate) fn is_known(&self) -> bool {
+        !self.table.is_empty()
+    }
+
     fn rests(&self, now: Time, place: usize) -> bool {
         now < self.unknown_until || self.resting.get(&place).is_some_and(|(_, until)| now < *until)
     }

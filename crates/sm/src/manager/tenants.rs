@@ -23,7 +23,7 @@ use super::sweep::Sweep;
 use super::task::Task;
 use crate::knowledge::{Held, HeldPort, Keys, Layouts, PortAt, Subnet, is_in_service, own_lid};
 use crate::sweep::{Program, ReadTables, enforce_otherwise, host_behind, is_end_at, left_over};
-use crate::sweep::{key_ports, room, table};
+use crate::sweep::{is_unread, key_ports, room, table};
 use crate::{Event, Options, Reason, SweepKind};
 
 /// Ports whose places of keys are remembered at most, those included that are not there.
@@ -149,8 +149,8 @@ impl Tenants {
         }
     }
 
-    /// Ports that have not acknowledged that they are in a partition no more: how many partitions, and whether their switches
-    /// keep them out.
+    /// Ports that have not acknowledged that they are in a partition no more: how many partitions, 0 where their tables could not be
+    /// read, and whether their switches keep them out.
     fn kept(&self, subnet: &Subnet, held: &[Held]) -> Vec<(Guid, u32, bool)> {
         let Some(keys) = &self.keys else { return Vec::new() };
         let is_left = |guid: Guid, key: &PKey| {
@@ -161,7 +161,11 @@ impl Tenants {
             let count = table.iter().filter(|key| is_left(guid, key)).count();
             (count > 0).then_some((guid, count))
         });
-        let left: BTreeMap<Guid, usize> = left.collect();
+        let unread = subnet.end_ports().filter_map(|(at, _)| {
+            let held = held.get(at.node as usize)?.port(at.port)?;
+            is_unread(subnet, at, held, &self.layouts).then(|| (subnet.end_guid(at), 0))
+        });
+        let left: BTreeMap<Guid, usize> = left.chain(unread).collect();
         let mut kept = Vec::new();
         if left.is_empty() {
             return kept;

@@ -352,8 +352,8 @@ impl Administrator {
                 })
             }
             (Method::Set | Method::Get, sa_attribute::RECEIVED_DATA) => {
-                let done = received::request(&mut self.reports, now, request, &query, view, &self.options);
-                done.map(|part| plain(&part.encode()))
+                let asked = received::Asked { request, query: &query, view, options: &self.options };
+                asked.carry_out(now, &mut self.reports).map(|part| plain(&part.encode()))
             }
             (Method::Set | Method::Get, sa_attribute::VM_MOVE)
             | (Method::GetTable, sa_attribute::VM_MOVE_WRITE)

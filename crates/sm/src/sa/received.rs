@@ -13,13 +13,14 @@
 //! | status | when |
 //! |---|---|
 //! | 0 | the part has been taken |
+//! | BUSY | the port that asks is not known yet; it asks again |
 //! | REQ_INVALID | routing learns nothing here; no report of this number is collected from this port; or the part contradicts itself or others |
 //! | REQ_DENIED | a key is needed and not shown, or a wrong one; or a virtual function asks |
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use weft_machine::Time;
-use weft_wire::{AddressedMad, Guid, Method, ReceivedData, SaMad, sa_status};
+use weft_wire::{AddressedMad, Guid, Method, ReceivedData, SaMad, sa_status, status};
 
 use super::Administrator;
 use super::query::Query;
@@ -90,42 +91,39 @@ impl Reports {
     }
 }
 
-/// Carries out a request: what to answer.
-pub(super) fn request(
-    reports: &mut Reports,
-    now: Time,
-    request: &AddressedMad,
-    query: &Query<'_>,
-    view: &View,
-    options: &Options,
-) -> Result<ReceivedData, u16> {
-    let done = judge(reports, now, request, query, view, options);
-    reports.refused += u64::from(done.is_err());
-    done
+/// A request, and what it is judged by.
+pub(super) struct Asked<'a> {
+    pub(super) request: &'a AddressedMad,
+    pub(super) query: &'a Query<'a>,
+    pub(super) view: &'a View,
+    pub(super) options: &'a Options,
 }
 
-fn judge(
-    reports: &mut Reports,
-    now: Time,
-    request: &AddressedMad,
-    query: &Query<'_>,
-    view: &View,
-    options: &Options,
-) -> Result<ReceivedData, u16> {
-    if options.sa.repath_needs_key && !query.trusted {
-        return Err(sa_status::REQ_DENIED);
+impl Asked<'_> {
+    /// Carries it out: what to answer.
+    pub(super) fn carry_out(&self, now: Time, reports: &mut Reports) -> Result<ReceivedData, u16> {
+        let done = self.judge(now, reports);
+        reports.refused += u64::from(done.is_err_and(|status| status != status::BUSY));
+        done
     }
-    let asker = view.by_lid(request.lid).ok_or(sa_status::REQ_INVALID)?;
-    if view.is_guest(asker) {
-        return Err(sa_status::REQ_DENIED);
-    }
-    if !options.routing.learns() {
-        return Err(sa_status::REQ_INVALID);
-    }
-    let part = ReceivedData::decode(&SaMad::data.get(&request.mad.0));
-    match request.mad.method() {
-        Method::Get => Ok(reports.begin(now, asker.guid, part.report)),
-        _ => reports.take(asker.guid, &part).map(|()| part),
+
+    fn judge(&self, now: Time, reports: &mut Reports) -> Result<ReceivedData, u16> {
+        let Self { request, query, view, options } = self;
+        if options.sa.repath_needs_key && !query.trusted {
+            return Err(sa_status::REQ_DENIED);
+        }
+        let asker = view.requester(request.lid)?;
+        if view.is_guest(asker) {
+            return Err(sa_status::REQ_DENIED);
+        }
+        if !options.routing.learns() {
+            return Err(sa_status::REQ_INVALID);
+        }
+        let part = ReceivedData::decode(&SaMad::data.get(&request.mad.0));
+        match request.mad.method() {
+            Method::Get => Ok(reports.begin(now, asker.guid, part.report)),
+            _ => reports.take(asker.guid, &part).map(|()| part),
+        }
     }
 }
 

@@ -24,8 +24,8 @@ pub(crate) use functions::Functions;
 pub(crate) use history::History;
 pub(crate) use light::Check;
 pub(crate) use partitions::{
-    changes as key_changes, enforce_otherwise, host_behind, is_end_at, left_over, ports as key_ports, room,
-    table,
+    changes as key_changes, enforce_otherwise, host_behind, is_end_at, is_unread, left_over,
+    ports as key_ports, room, table,
 };
 pub(crate) use program::Program;
 pub(crate) use read_tables::ReadTables;

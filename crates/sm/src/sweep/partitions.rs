@@ -38,11 +38,21 @@ pub(crate) fn changes(
     let (Some(guid), Some(keys)) = (whose(subnet, at, options), &subnet.keys) else {
         return Changes::default();
     };
+    if is_unread(subnet, at, held, layouts) {
+        return Changes::default();
+    }
     let layout = if is_end_at(subnet, at) { layouts.of(guid) } else { None };
     let current = table(held, room(subnet, at));
     let no_layout = Layout::default();
     let arranged = arrange(now, &current, layout.unwrap_or(&no_layout), keys.of(guid));
     steps(held, &current, arranged)
+}
+
+/// Whether a port has a table of its own of which nothing is known, because the port has not answered. Written now, keys would go to
+/// other places, or be gone until places have rested: it keeps what it has, and is asked again by the next sweep.
+pub(crate) fn is_unread(subnet: &Subnet, at: PortAt, held: &HeldPort, layouts: &Layouts) -> bool {
+    let is_known = || layouts.of(subnet.end_guid(at)).is_some_and(Layout::is_known);
+    is_end_at(subnet, at) && !held.has_answered_p_keys() && !is_known()
 }
 
 /// Splits the way from one table to another into blocks.

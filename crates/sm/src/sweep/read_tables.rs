@@ -10,7 +10,7 @@ use weft_wire::{AttributeId, LinearForwardingTable, Mad, SlToVlTable, VlArbitrat
 
 use super::partitions::{self, p_key_modifier};
 use super::settings::{Lanes, sl_to_vl_modifier, vl_arbitration_modifier};
-use crate::knowledge::{FoundPort, Held, Key, Memory, Subnet, is_in_service, own_lid};
+use crate::knowledge::{FoundPort, Held, HeldPort, Key, Memory, PortAt, Subnet, is_in_service, own_lid};
 use crate::requests::{Ask, Step};
 use crate::requests::{Get, SmpRequest};
 use crate::{Event, Options};
@@ -100,6 +100,19 @@ fn unknown_p_keys(subnet: &Subnet, held: &[Held], options: &Options) -> Vec<Key>
     unknown
 }
 
+impl ReadTables {
+    fn port_mut(&mut self, at: PortAt) -> Option<&mut HeldPort> {
+        self.held.get_mut(at.node as usize)?.port_mut(at.port)
+    }
+
+    /// A block of P_Keys is there and is not known.
+    fn miss(&mut self, at: PortAt, block: u16) {
+        if let Some(port) = self.port_mut(at) {
+            port.miss_p_keys(block);
+        }
+    }
+}
+
 impl Step for ReadTables {
     fn next(&mut self) -> Option<Ask> {
         while let Some(key) = self.todo.pop_front() {
@@ -129,8 +142,13 @@ impl Step for ReadTables {
     }
 
     fn answered(&mut self, key: Key, answer: &Mad) {
-        // What cannot be read stays unknown, and is written.
+        // What a device does not give stays unknown, and is written.
         if answer.status() != status::OK {
+            if let Key::PKeys(at, block) = key
+                && let Some(port) = self.port_mut(at)
+            {
+                port.set_p_keys(block, None);
+            }
             return;
         }
         match key {
@@ -142,18 +160,18 @@ impl Step for ReadTables {
             }
             Key::SlToVl(at, _) => {
                 let table = SlToVlTable::decode(answer.smp_attribute());
-                if let Some(port) = self.held.get_mut(at.node as usize).and_then(|h| h.port_mut(at.port)) {
+                if let Some(port) = self.port_mut(at) {
                     port.sl_to_vl = Some(table.lanes);
                 }
             }
             Key::PKeys(at, block) => {
-                if let Some(port) = self.held.get_mut(at.node as usize).and_then(|h| h.port_mut(at.port)) {
+                if let Some(port) = self.port_mut(at) {
                     port.set_p_keys(block, Some(answer.smp_data()));
                 }
             }
             Key::VlArbitration(at, block) => {
                 let bytes: &[u8; VlArbitrationTable::SIZE] = answer.smp_attribute();
-                if let Some(port) = self.held.get_mut(at.node as usize).and_then(|h| h.port_mut(at.port)) {
+                if let Some(port) = self.port_mut(at) {
                     port.set_arbitration(block, Some(bytes));
                 }
             }
@@ -169,12 +187,20 @@ impl Step for ReadTables {
             Key::VlArbitration(at, block) => {
                 (at.node, AttributeId::VlArbitrationTable, vl_arbitration_modifier(at, block))
             }
+            Key::PKeys(at, block) => return self.miss(at, block),
             _ => return,
         };
         if let Some(guid) = self.subnet.node(node).map(crate::knowledge::FoundNode::guid) {
             self.events.push(Event::unanswered(guid, attribute, modifier));
         }
         // Who does not answer one question will hardly answer the next ones.
-        self.todo.retain(|other| other.node() != Some(node));
+        let (dropped, others): (VecDeque<Key>, _) =
+            self.todo.drain(..).partition(|other| other.node() == Some(node));
+        self.todo = others;
+        for key in dropped {
+            if let Key::PKeys(at, block) = key {
+                self.miss(at, block);
+            }
+        }
     }
 }

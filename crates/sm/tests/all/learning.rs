@@ -59,7 +59,17 @@ fn sharing(world: &World) -> [PortRef; 2] {
 }
 
 fn ask(world: &mut World, method: Method, part: &ReceivedData, key: u64) -> (u16, ReceivedData) {
-    let asked = Asked { from: PM, key: SmKey(key), ..Asked::new(method, sa_attribute::RECEIVED_DATA) };
+    ask_from(world, PM, method, part, key)
+}
+
+fn ask_from(
+    world: &mut World,
+    from: Lid,
+    method: Method,
+    part: &ReceivedData,
+    key: u64,
+) -> (u16, ReceivedData) {
+    let asked = Asked { from, key: SmKey(key), ..Asked::new(method, sa_attribute::RECEIVED_DATA) };
     world.command(weft_sm::Input::Receive(asked.with_bytes(0, &part.encode()).mad()));
     let head = world.administration.pop_front().expect("an answer").mad;
     (head.status(), ReceivedData::decode(&SaMad::data.get(&head.0)))
@@ -187,4 +197,17 @@ fn stale_forged_and_unwanted_reports_are_refused() {
     let mut strict = site(Options { sa, ..routing("pftree-wt").into() });
     assert_eq!(ask(&mut strict, Method::Get, &none, 0).0, sa_status::REQ_DENIED, "the key is not shown");
     assert_eq!(ask(&mut strict, Method::Get, &none, 1).0, status::OK);
+}
+
+/// A port has its LID before the sweep that gave it ends, and asks again; nothing was refused.
+#[test]
+fn one_that_is_not_known_yet_is_to_ask_again() {
+    let mut world = site(routing("pftree-wt").into());
+    let unknown = Lid(0x1234);
+    for method in [Method::Get, Method::Set] {
+        let part = ReceivedData { report: 1, parts: 1, ..ReceivedData::default() };
+        assert_eq!(ask_from(&mut world, unknown, method, &part, 0).0, status::BUSY, "{method:?}");
+    }
+    assert_eq!(world.sm.sa_counts().received_refused, 0);
+    assert_eq!(ask(&mut world, Method::Get, &ReceivedData::default(), 0).0, status::OK);
 }

@@ -184,6 +184,36 @@ fn places_survive_the_manager() {
     assert_eq!(table(&world, host), [0x7fff, 0x8060, 0x8203, 0x8050]);
 }
 
+/// A manager that has restarted, and is not answered which keys hosts have, leaves them as they are and names the hosts; a member is
+/// cut off by no one meanwhile, and the next sweep finds everything where it was.
+#[test]
+fn a_table_that_could_not_be_read_stays_as_it_is() {
+    let host = hosts()[1];
+    let guid = fabric().port(host).expect("a port").guid;
+    for unanswered in [AttributeId::PKeyTable, AttributeId::SlToVlTable] {
+        let mut world =
+            world(options(PartEnforce::Both, Some(partitions(&[(0x102, &[0, 1]), (0x203, &[1])]))));
+        let after = partitions(&[(0x102, &[0]), (0x203, &[1])]);
+        // An answer to a question that no one has asked is none. Tables of switches' ports are read and written.
+        world.lie = Some(Box::new(move |answer| {
+            let is_of_host =
+                unanswered != AttributeId::PKeyTable || answer.mad.attribute_modifier() >> 16 == 0;
+            if answer.mad.attribute_id() == unanswered && is_of_host {
+                DirectedSmp::transaction_id.set(&mut answer.mad.0, TransactionId(0));
+            }
+        }));
+        world.restart_sm(options(PartEnforce::Both, Some(after)), &GuidToLid::default());
+        world.run_for(Time::from_secs(8));
+        assert_eq!(table(&world, host), [0x7fff, 0x8102, 0x8203], "{unanswered:?}");
+        let kept = Event::PartitionsKept { port_guid: guid.into(), partitions: 0, is_cut_off: true };
+        let events = &world.events;
+        assert!(events.iter().any(|(_, event)| *event == kept), "{unanswered:?}: {events:?}");
+        world.lie = None;
+        world.run_for(RESTED);
+        assert_eq!(table(&world, host), [0x7fff, 0, 0x8203], "{unanswered:?}");
+    }
+}
+
 /// A host that does not answer is cut off by its switch, and leaves when it answers again. Without enforcement it stays in.
 #[test]
 fn a_silent_leaver_is_cut_off_and_named() {

@@ -115,15 +115,15 @@ told! {
             /// How many.
             partitions: u32,
         } => ("{} of port {port_guid} wait until places that other keys have left are free", count(*partitions, "partition")),
-        /// A port has not acknowledged that it has left partitions.
+        /// A port has not acknowledged that it has left partitions, or not answered which it is in.
         PartitionsKept = "partitions-kept" {
             /// The port's GUID.
             port_guid: HexGuid,
-            /// How many.
+            /// How many it is to leave; 0 where it has not answered.
             partitions: u32,
             /// Whether its switch drops its packets of them.
             is_cut_off: bool,
-        } => ("port {port_guid} has not acknowledged that it has left {}: {}", count(*partitions, "partition"), cut_off(*is_cut_off)),
+        } => ("port {port_guid} has not {}: {}", acknowledged(*partitions), cut_off(*is_cut_off)),
         /// Other partitions were taken: ports have their keys, as far as they answer.
         PartitionsTaken = "partitions-taken" {
             /// Whether this manager writes them, or would when it takes over.
@@ -463,6 +463,14 @@ impl Event {
             Self::SweepStarted { kind, reason } => (*kind, *reason) == (SweepKind::Light, Reason::Interval),
             _ => false,
         }
+    }
+}
+
+/// What a port has not said of its partitions.
+fn acknowledged(left: u32) -> String {
+    match left {
+        0 => "answered which partitions it is in".to_owned(),
+        left => format!("acknowledged that it has left {}", count(left, "partition")),
     }
 }
 
