@@ -71,7 +71,7 @@ impl Detours {
     /// by new ones at a bridge, else by any, and by the fewest cables; but by none that could close a circle with
     /// those that are taken. In a tree, turns at one switch close none, so a bridge that leads everywhere serves all.
     /// What switches send to each other need not be free of deadlock: those that are `free` get the fewest cables
-    /// where nothing better is left.
+    /// where nothing better is left. Tells whether others have been looked at, so that turns that are taken have decided.
     pub(crate) fn fill(
         &mut self,
         tree: &Tree,
@@ -79,12 +79,14 @@ impl Detours {
         reach: &Reach,
         next: &mut [Link],
         free: impl Fn(u32) -> bool,
-    ) {
+    ) -> bool {
         self.hops.clone_from(&reach.hops);
-        if Self::find(shape, reach, |at| !free(at)).is_some() {
+        let searches = Self::find(shape, reach, |at| !free(at)).is_some();
+        if searches {
             self.search(tree, shape, next);
         }
         self.nearest(tree, shape, next, free);
+        searches
     }
 
     /// Searches breadth first from the switches that have a next hop over those for which `free` holds and that

@@ -60,6 +60,7 @@ impl Block {
     /// from all at once, one bit for each.
     pub(crate) fn measure(&mut self, ground: &Ground<'_>, ends: &[End]) {
         debug_assert!(ends.len() <= BATCH);
+        self.switches = ground.len();
         let mut targets: Vec<u32> = ends.iter().map(|end| end.switch).collect();
         targets.sort_unstable();
         targets.dedup();

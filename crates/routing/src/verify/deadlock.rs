@@ -6,8 +6,8 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use weft_wire::PortNum;
 
-use super::cycle::shortest_cycle;
-use super::dependencies::{AllLanes, Dependencies, OneLane};
+use super::cycle::{in_order, shortest_cycle};
+use super::dependencies::{AllLanes, Dependencies, OneLane, Together};
 use super::ground::Ground;
 use super::pair::Pair;
 use super::witness::Goal;
@@ -50,14 +50,12 @@ pub struct Cycle {
 
 /// Every lane in use.
 pub(super) fn lane_use(dependencies: &Dependencies<'_>) -> Vec<LaneUse> {
-    dependencies
-        .used()
-        .into_par_iter()
-        .map(|lane| {
-            let (channels, dependencies) = dependencies.count(lane);
-            LaneUse { lane: lane as u8, channels, dependencies }
-        })
-        .collect()
+    let counts = dependencies.counts();
+    let on_lane = |lane: usize| {
+        let (channels, dependencies) = counts[lane];
+        LaneUse { lane: lane as u8, channels, dependencies }
+    };
+    dependencies.used().into_iter().map(on_lane).collect()
 }
 
 /// The shortest cycle of every lane that has one; one of all together where packets may change lanes. `find` names a pair
@@ -81,6 +79,9 @@ pub(super) fn cycles(
         };
         let cycle = shortest_cycle(&all).map(|nodes| name(nodes.into_iter().map(place).collect()));
         return cycle.into_iter().collect();
+    }
+    if in_order(&Together(dependencies)).is_ok() {
+        return Vec::new();
     }
     let of_lane = |lane: usize| {
         let nodes = shortest_cycle(&OneLane(dependencies, lane))?;

@@ -12,6 +12,9 @@ use super::digraph::Digraph;
 use super::flow::Sink;
 use super::ground::Ground;
 
+/// How many lanes there are.
+const LANES: usize = 16;
+
 /// Which lanes of which channels are waited for by packets in which others. Many threads may add to it at once:
 /// nothing is ever taken out, so the order does not matter.
 #[derive(Debug)]
@@ -108,11 +111,17 @@ impl<'a> Dependencies<'a> {
     }
 
     /// Tells every channel that packets in `channel` on a lane may want, with the lanes there.
-    fn each(&self, channel: u32, lane: usize, mut tell: impl FnMut(u32, u16)) {
+    fn each(&self, channel: u32, lane: usize, tell: impl FnMut(u32, u16)) {
+        match self.changing() {
+            true => self.each_of(channel, lane, u16::MAX, tell),
+            false => self.each_of(channel, 0, 1 << lane, tell),
+        }
+    }
+
+    /// Tells every channel that packets in `channel` may want by the entries of a plane, with the lanes of `only` there.
+    fn each_of(&self, channel: u32, plane: usize, only: u16, mut tell: impl FnMut(u32, u16)) {
         let ways = self.ground.graph.row(self.ground.to[channel as usize]);
         let first = self.edges.first[channel as usize];
-        let plane = if self.changing() { lane } else { 0 };
-        let only = if self.changing() { u16::MAX } else { 1 << lane };
         for (place, next) in ways.enumerate() {
             let lanes = self.edges.lanes[(first + place) * self.edges.planes + plane].load(Relaxed) & only;
             if lanes != 0 {
@@ -121,15 +130,22 @@ impl<'a> Dependencies<'a> {
         }
     }
 
-    /// How many channels carry packets on a lane, and how many other channels those want, each counted.
-    pub(crate) fn count(&self, lane: usize) -> (usize, usize) {
-        let on_lane = |channel: &u32| self.carried(*channel) & 1 << lane != 0;
-        let (mut channels, mut wanted) = (0, 0);
-        for channel in (0..self.ground.to.len() as u32).filter(on_lane) {
-            channels += 1;
-            self.each(channel, lane, |_, lanes| wanted += lanes.count_ones() as usize);
+    /// By lane: how many channels carry packets on it, and how many other channels those want, each counted.
+    pub(crate) fn counts(&self) -> [(usize, usize); LANES] {
+        let mut counts = [(0, 0); LANES];
+        for channel in 0..self.ground.to.len() as u32 {
+            let carried = self.carried(channel);
+            ones(carried).for_each(|lane| counts[lane].0 += 1);
+            if !self.changing() {
+                let mut count = |lane: usize| counts[lane].1 += 1;
+                self.each_of(channel, 0, carried, |_, lanes| ones(lanes).for_each(&mut count));
+                continue;
+            }
+            for lane in ones(carried) {
+                self.each(channel, lane, |_, lanes| counts[lane].1 += lanes.count_ones() as usize);
+            }
         }
-        (channels, wanted)
+        counts
     }
 }
 
@@ -166,6 +182,21 @@ impl Digraph for OneLane<'_> {
 
     fn for_each(&self, node: u32, mut tell: impl FnMut(u32)) {
         self.0.each(node, self.1, |next, _| tell(next));
+    }
+}
+
+/// The channels of all lanes together, where no packet changes lanes: if there is no circle, there is none on any lane. A node is a
+/// channel.
+#[derive(Debug)]
+pub(crate) struct Together<'a>(pub(super) &'a Dependencies<'a>);
+
+impl Digraph for Together<'_> {
+    fn len(&self) -> usize {
+        self.0.ground.to.len()
+    }
+
+    fn for_each(&self, node: u32, mut tell: impl FnMut(u32)) {
+        self.0.each_of(node, 0, u16::MAX, |next, _| tell(next));
     }
 }
 

@@ -96,6 +96,11 @@ impl Follower {
         }
     }
 
+    /// By destination of the block: the lanes by which switches' own end ports send, where no packet changes lanes.
+    pub(crate) fn sent(&self) -> &Sent {
+        &self.sent
+    }
+
     /// Follows what goes to the destination at this place of the block.
     pub(crate) fn run(
         &mut self,

@@ -26,6 +26,7 @@ pub(crate) mod ground;
 mod isolation;
 mod legality;
 pub(crate) mod loads;
+mod near;
 pub(crate) mod order;
 mod pair;
 pub(crate) mod pass;
@@ -118,7 +119,9 @@ pub fn verify_routing(
     let (reach, turns) = pass.run();
     let tables = [&routing.routes];
     let witness = Witness { ground: &ground, rows: &rows, levels: &levels, tables: &tables, parts: &parts };
-    let mut cycles = deadlock::cycles(&dependencies, &|goal| witness.find(goal));
+    let find = |goal| witness.find(goal);
+    let (mut cycles, lanes) =
+        rayon::join(|| deadlock::cycles(&dependencies, &find), || deadlock::lane_use(&dependencies));
     let levels_unknown = !expectations.levels_known && !rows.levels_do_not_matter(cycles.is_empty());
     if levels_unknown {
         cycles.clear();
@@ -126,7 +129,7 @@ pub fn verify_routing(
     Verdict {
         reach,
         drops: drops::find(&ground, &rows, routing),
-        lanes: deadlock::lane_use(&dependencies),
+        lanes,
         cycles,
         levels_unknown,
         asymmetry: symmetry::find(&ground, &routing.levels),

@@ -28,3 +28,12 @@ pub(crate) struct Flows<'a> {
     /// By channel: how many pairs of hosts use it, where that is wanted.
     pub(crate) loads: Option<&'a Loads>,
 }
+
+impl Pass<'_> {
+    /// Whether nothing is asked that wants the order of switches where packets come nearer with every channel: whether they turn up,
+    /// how many use a channel, or which lanes they change to.
+    pub(super) fn needs_no_order(&self) -> bool {
+        let is_plain = |flows: Flows<'_>| flows.loads.is_none() && flows.rows.constant().is_some();
+        self.ups.is_none() && self.flows.is_none_or(is_plain)
+    }
+}

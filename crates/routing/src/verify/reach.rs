@@ -11,6 +11,7 @@ use super::block::{Block, UNREACHED};
 use super::flow::{Follower, Journey};
 use super::ground::End;
 use super::legality::{Turns, Up};
+use super::near::Near;
 use super::order::{Exits, NEVER, Order};
 use super::pass::Pass;
 use super::report::{COUNTER_EXAMPLES_MAX, Report};
@@ -58,18 +59,24 @@ struct Worker {
     follower: Follower,
     up: Up,
     senders: Vec<u64>,
+    near: Near,
 }
 
 impl Worker {
     fn block(&mut self, pass: &Pass<'_>, ends: &[End]) -> Found {
         let mut found = Found::default();
         let ground = pass.ground;
-        self.block.read(ground, pass.routes, ends);
         self.block.measure(ground, ends);
         let parts = whole(ends);
         if let Some(flows) = pass.flows {
             self.follower.begin(ground, flows.rows, flows.sources, &parts);
         }
+        if pass.needs_no_order() && self.near.read(ground, pass.routes, ends, &self.block) {
+            let sent = pass.flows.map(|flows| (self.follower.sent(), flows.dependencies));
+            self.near.follow(ground, &self.block, sent, &mut found.report);
+            return found;
+        }
+        self.block.read(ground, pass.routes, ends);
         for (place, part) in parts.iter().enumerate() {
             let exits = self.block.exits(place);
             self.order.sort(ground, Exits::of(exits));

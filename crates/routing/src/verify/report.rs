@@ -74,13 +74,18 @@ impl Report {
     }
 
     pub(super) fn arrival(&mut self, hops: u32, least: u32) {
+        self.arrivals(hops, 1);
+        self.detours += u64::from(hops > least);
+    }
+
+    /// Counts pairs that arrive by the least number of cables.
+    pub(super) fn arrivals(&mut self, hops: u32, pairs: u64) {
         let hops_index = hops as usize;
         if self.hops.len() <= hops_index {
             self.hops.resize(hops_index + 1, 0);
         }
-        self.hops[hops_index] += 1;
-        self.pairs += 1;
-        self.detours += u64::from(hops > least);
+        self.hops[hops_index] += pairs;
+        self.pairs += pairs;
     }
 
     /// Adds what was found for later LIDs.

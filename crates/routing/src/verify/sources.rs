@@ -1,5 +1,6 @@
 //! Senders, and the levels that they use.
 
+use crate::bfs::BATCH;
 use crate::bits::ones;
 use crate::lanes::ServiceLevels;
 
@@ -113,25 +114,40 @@ fn classes(levels: &[&ServiceLevels], class: impl Fn(&ServiceLevels) -> Option<u
 pub(crate) struct Sent {
     /// By slot, then by switch.
     lanes: Vec<u16>,
+    /// By slot.
+    kinds: Vec<DestinationKind>,
     /// By destination: its slot. Those that everybody sends to alike share one.
     slots: Vec<usize>,
     switches: usize,
 }
 
 impl Sent {
+    /// Finds them. All blocks of one `Sent` have the same senders, so what is known of a kind of destinations stays.
     pub(crate) fn find(&mut self, ground: &Ground<'_>, sources: &Sources<'_>, bits: &Bits, parts: &[Part]) {
-        let mut targets: Vec<DestinationKind> = parts.iter().map(|part| sources.target(part)).collect();
+        let all: Vec<DestinationKind> = parts.iter().map(|part| sources.target(part)).collect();
+        if !all.iter().all(|kind| self.kinds.binary_search(kind).is_ok()) {
+            let mut kinds = all.clone();
+            kinds.sort_unstable();
+            kinds.dedup();
+            if kinds.len() + self.kinds.len() > BATCH {
+                self.kinds.clear();
+            }
+            self.kinds.append(&mut kinds);
+            self.kinds.sort_unstable();
+            self.kinds.dedup();
+            self.find_kinds(ground, sources, bits);
+        }
         self.slots.clear();
-        let all = targets.clone();
-        targets.sort_unstable();
-        targets.dedup();
-        self.slots.extend(all.iter().map(|target| targets.partition_point(|other| other < target)));
+        self.slots.extend(all.iter().map(|kind| self.kinds.partition_point(|other| other < kind)));
+    }
+
+    fn find_kinds(&mut self, ground: &Ground<'_>, sources: &Sources<'_>, bits: &Bits) {
         self.switches = ground.len();
         self.lanes.clear();
-        self.lanes.resize(targets.len() * self.switches, 0);
+        self.lanes.resize(self.kinds.len() * self.switches, 0);
         for group in &sources.groups {
-            for (lanes, target) in self.lanes.chunks_exact_mut(self.switches).zip(&targets) {
-                for level in ones(sources.levels(group, target)) {
+            for (lanes, kind) in self.lanes.chunks_exact_mut(self.switches).zip(&self.kinds) {
+                for level in ones(sources.levels(group, kind)) {
                     lanes[group.switch as usize] |= bits[level];
                 }
             }

@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 
 use weft_wire::{Guid, PortNum};
 
+use super::kept::Kept;
 use super::tenants::Tenants;
 use super::traffic::{Marks, Users};
 use crate::partitions::Isolation;
@@ -39,6 +40,8 @@ pub(super) struct State {
     pub(super) weight: Vec<u64>,
     pub(super) marks: Marks,
     pub(super) users: Users,
+    /// By place of ways that are kept: how many LIDs are routed by them, with their weights, that their links up do not count yet.
+    pub(super) owed: Vec<(u64, u64)>,
 }
 
 impl State {
@@ -46,6 +49,26 @@ impl State {
     pub(super) fn add(&mut self, link: Link, weight: u64) {
         self.count[link as usize] += 1;
         self.weight[link as usize] += weight;
+    }
+
+    /// Counts a LID that is routed by ways that are kept, when someone wants to know.
+    pub(super) fn owe(&mut self, place: u32, weight: u64) {
+        if self.owed.len() <= place as usize {
+            self.owed.resize(place as usize + 1, (0, 0));
+        }
+        let (count, weights) = &mut self.owed[place as usize];
+        *count += 1;
+        *weights += weight;
+    }
+
+    /// Counts all LIDs on the links up; before a choice between those.
+    pub(super) fn settle(&mut self, kept: &Kept) {
+        for (place, (count, weight)) in (0..).zip(self.owed.drain(..)).filter(|(_, (count, _))| *count > 0) {
+            for link in kept.loaded(place) {
+                self.count[link as usize] += count;
+                self.weight[link as usize] += weight;
+            }
+        }
     }
 }
 

@@ -2,7 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use rayon::prelude::*;
+use weft_wire::{Lid, PortNum};
+
+use crate::bfs::BATCH;
 use crate::lids::Lids;
+use crate::tables::ForwardingTable;
+use crate::tree::Tree;
 use crate::tree::reach::{Link, NO_LINK, Shape};
 
 /// Ways that are kept for each LID at most.
@@ -17,10 +23,12 @@ const NONE: u16 = u16::MAX;
 #[derive(Debug)]
 struct Ways(Box<[u16]>);
 
-/// Ways by target and links of the main path.
+/// Ways by target and links of the main path, in the order in which they were kept.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
-    ways: BTreeMap<Vec<u32>, Ways>,
+    ways: Vec<Ways>,
+    /// By target: where the ways for a main path are.
+    places: BTreeMap<u32, BTreeMap<Vec<Link>, u32>>,
     /// By switch: whether switches are connected with it but do not reach it by going up and then down.
     pub(super) strays: BTreeMap<u32, bool>,
     most: usize,
@@ -38,38 +46,71 @@ impl Kept {
         self.ways.len()
     }
 
-    /// Writes the ways for a main path into `next`: those of switches that send for themselves by `turned`. Every link up that the
-    /// destination loads goes to `add`. False where the ways are not kept.
-    pub(super) fn restore(
-        &self,
-        main: &[u32],
-        next: &mut [Link],
-        turned: impl Fn(u32) -> Link,
-        mut add: impl FnMut(Link),
-    ) -> bool {
-        let Some(Ways(ways)) = self.ways.get(main) else { return false };
-        for ((at, next), way) in (0..).zip(next).zip(ways) {
-            *next = match *way {
-                NONE => NO_LINK,
-                TURNS => turned(at),
-                link => {
-                    if !link.is_multiple_of(2) {
-                        add(link.into());
-                    }
-                    link.into()
-                }
-            };
+    /// Where the ways for a main path are kept; `main` is the target and the links.
+    pub(super) fn place(&self, main: &[u32]) -> Option<u32> {
+        let (target, links) = main.split_first()?;
+        self.places.get(target)?.get(links).copied()
+    }
+
+    /// Writes ways into `next`, but for those of switches that send for themselves: traffic of hosts passes none of them.
+    pub(super) fn read(&self, place: u32, next: &mut [Link]) {
+        for (next, way) in next.iter_mut().zip(&self.ways[place as usize].0) {
+            *next = if *way < TURNS { (*way).into() } else { NO_LINK };
         }
-        true
+    }
+
+    /// The links up that a destination loads.
+    pub(super) fn loaded(&self, place: u32) -> impl Iterator<Item = Link> {
+        let ways = self.ways[place as usize].0.iter();
+        ways.filter(|way| **way < TURNS && !way.is_multiple_of(2)).map(|way| (*way).into())
     }
 
     /// Keeps the ways for a main path, where there is room. `turned` are the switches that send for themselves, in any order.
     pub(super) fn keep(&mut self, main: &[u32], next: &[Link], turned: &[u32]) {
-        if self.ways.len() >= self.most {
+        let Some((target, links)) = main.split_first().filter(|_| self.ways.len() < self.most) else {
             return;
-        }
+        };
         let mut ways: Box<[u16]> = next.iter().map(|link| u16::try_from(*link).unwrap_or(NONE)).collect();
         turned.iter().for_each(|at| ways[*at as usize] = TURNS);
-        self.ways.insert(main.to_vec(), Ways(ways));
+        self.places.entry(*target).or_default().insert(links.to_vec(), self.ways.len() as u32);
+        self.ways.push(Ways(ways));
     }
+
+    /// Writes ways into the tables of all switches: `rows` has LIDs with the places of their ways, in any order.
+    pub(super) fn write(&self, tree: &Tree, rows: &mut [(Lid, u32)], tables: &mut [ForwardingTable]) {
+        if rows.is_empty() {
+            return;
+        }
+        rows.sort_unstable();
+        let links = 0..2 * tree.cables.len() as Link;
+        let ports: Vec<PortNum> = links.map(|link| tree.port(link).unwrap_or(PortNum::NONE)).collect();
+        let turns: Vec<Vec<PortNum>> = tree.graph.numbers().map(|at| turns(tree, at)).collect();
+        tables.par_chunks_mut(BATCH).enumerate().for_each(|(chunk, tables)| {
+            let first = chunk * BATCH;
+            let turns = &turns[first..first + tables.len()];
+            for (lid, place) in &*rows {
+                let ways = &self.ways[*place as usize].0[first..first + tables.len()];
+                let (mut turn, mut count) = (0, 0);
+                for ((table, way), turns) in tables.iter_mut().zip(ways).zip(turns) {
+                    let port = match *way {
+                        NONE => continue,
+                        TURNS => {
+                            if count != turns.len() {
+                                count = turns.len();
+                                turn = usize::from(lid.0) % count;
+                            }
+                            turns[turn]
+                        }
+                        link => ports[usize::from(link)],
+                    };
+                    table.entries_mut()[usize::from(lid.0)] = port;
+                }
+            }
+        });
+    }
+}
+
+/// The ports up of a switch between which the LID decides: the first of each group.
+fn turns(tree: &Tree, at: u32) -> Vec<PortNum> {
+    tree.up(at).map(|(_, group)| tree.first_port_up(group)).collect()
 }

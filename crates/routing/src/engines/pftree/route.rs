@@ -83,7 +83,7 @@ fn sites(tree: &Tree) -> Vec<u32> {
 struct Found {
     /// Switches whose link depends on the LID.
     turned: Vec<u32>,
-    /// Whether a load has decided between cables.
+    /// Whether a load has decided between cables, or something else that is of this run alone.
     is_chosen: bool,
 }
 
@@ -101,6 +101,10 @@ struct Router<'a> {
     /// Whether `reach` is that of the target at hand.
     is_searched: bool,
     found: Found,
+    /// Where the ways to the destination at hand are kept, if they are not in `next`.
+    way: Option<u32>,
+    /// The LIDs whose ways are kept, with the places of those.
+    rows: Vec<(Lid, u32)>,
     /// Whether switches are connected with the target but do not reach it by going up and then down.
     has_strays: bool,
     detours: Detours,
@@ -142,12 +146,15 @@ impl<'a> Router<'a> {
                 weight: vec![0; 2 * cables],
                 marks: Marks::new(switches),
                 users: Users::new(2 * cables, tenants.list.len()),
+                owed: Vec::new(),
             },
             tables: vec![ForwardingTable::new(input.lids.top()); switches],
             kept,
             reach: Reach::default(),
             is_searched: false,
             found: Found::default(),
+            way: None,
+            rows: Vec::new(),
             has_strays: false,
             detours: Detours::default(),
             detour_count: 0,
@@ -203,9 +210,6 @@ impl<'a> Router<'a> {
                 has_strays
             }
         };
-        if self.has_strays {
-            self.search();
-        }
     }
 
     fn search(&mut self) {
@@ -216,6 +220,9 @@ impl<'a> Router<'a> {
 
     /// Routes the LIDs of a host; the target is its switch.
     fn host(&mut self, end: usize, tenant: Option<u32>, weight: u64) -> Result<(), String> {
+        if self.has_strays {
+            self.search();
+        }
         let has_hosts = |at: u32| self.has_hosts[at as usize];
         let stray = if self.has_strays { Detours::find(self.shape, &self.reach, has_hosts) } else { None };
         if let Some(stray) = stray {
@@ -244,7 +251,7 @@ impl<'a> Router<'a> {
         Ok(())
     }
 
-    /// Finds the way to the target from everywhere and writes it into the tables.
+    /// Finds the way to the target from everywhere and writes it into the tables, at once or with all others that are kept.
     fn destination(
         &mut self,
         lid: Lid,
@@ -253,11 +260,13 @@ impl<'a> Router<'a> {
         is_switch: bool,
     ) -> Result<(), String> {
         self.descend(tenant, weight).map_err(|(at, NoPort)| self.no_port(at, lid))?;
-        let Self { kept, key, next, state, tree, .. } = self;
-        let restored = kept.restore(key, next, |at| turned(tree, at, lid), |link| state.add(link, weight));
-        if !restored {
-            self.find(lid, tenant, weight, is_switch)?;
+        self.way = self.kept.place(&self.key);
+        if let Some(place) = self.way {
+            self.rows.push((lid, place));
+            self.state.owe(place, weight);
+            return Ok(());
         }
+        self.find(lid, tenant, weight, is_switch)?;
         for (table, link) in self.tables.iter_mut().zip(&self.next) {
             if let Some(port) = self.tree.port(*link) {
                 table.entries_mut()[usize::from(lid.0)] = port;
@@ -281,9 +290,12 @@ impl<'a> Router<'a> {
         if self.has_strays {
             // What switches say to each other need not be free of deadlock.
             let free = |at: u32| is_switch && !self.has_hosts[at as usize];
-            self.detours.fill(self.tree, self.shape, &self.reach, &mut self.next, free);
+            // Detours that take turns follow from all that have taken some before. Hosts on the target have other detours than it has.
+            let takes_turns = self.detours.fill(self.tree, self.shape, &self.reach, &mut self.next, free);
+            self.found.is_chosen |= takes_turns || self.has_hosts[self.reach.target as usize];
             self.count_strays(is_switch)?;
-        } else if !self.found.is_chosen {
+        }
+        if !self.found.is_chosen {
             self.kept.keep(&self.key, &self.next, &self.found.turned);
         }
         Ok(())
@@ -363,6 +375,7 @@ impl<'a> Router<'a> {
                     None => cables.next(),
                     Some(_) => {
                         self.found.is_chosen = true;
+                        self.state.settle(self.kept);
                         self.chooser.parallel(&self.state, cables, tenant)
                     }
                 };
@@ -390,6 +403,7 @@ impl<'a> Router<'a> {
                 None => links.next(),
                 Some(_) => {
                     self.found.is_chosen = true;
+                    self.state.settle(self.kept);
                     self.chooser.parallel(&self.state, links, tenant)
                 }
             };
@@ -425,7 +439,10 @@ impl<'a> Router<'a> {
                 .filter(nearer)
                 .flat_map(|group| self.tree.cables(group))
                 .map(|(cable, _)| 2 * cable as Link + 1);
-            self.found.is_chosen |= links.clone().nth(1).is_some();
+            if links.clone().nth(1).is_some() {
+                self.found.is_chosen = true;
+                self.state.settle(self.kept);
+            }
             if let Some(link) = self.chooser.parallel(&self.state, links, tenant) {
                 self.next[*at as usize] = link;
                 self.state.add(link, weight);
@@ -436,6 +453,9 @@ impl<'a> Router<'a> {
 
     /// Marks the links and the switches that traffic for the destination passes.
     fn carry(&mut self, memberships: &[Membership], key: Option<u32>) {
+        if let Some(place) = self.way.filter(|_| key.is_some()) {
+            self.kept.read(place, &mut self.next);
+        }
         for (tenant, full) in memberships.iter().filter(|_| key.is_some()) {
             let partition = &self.tenants.list[*tenant as usize];
             self.now += 1;
@@ -455,16 +475,9 @@ impl<'a> Router<'a> {
         }
     }
 
-    fn finish(self) -> Routed {
+    fn finish(mut self) -> Routed {
+        self.kept.write(self.tree, &mut self.rows, &mut self.tables);
         let routes = Routes { tables: self.tree.graph.by_node(self.tables) };
         Routed { routes, users: self.state.users, detours: self.detour_count, notes: Vec::new() }
     }
-}
-
-/// The link up of a switch that sends for itself alone, all of whose links up are as short: any one, by the LID.
-fn turned(tree: &Tree, at: u32, lid: Lid) -> Link {
-    let count = tree.up(at).count().max(1);
-    let group = tree.up(at).nth(usize::from(lid.0) % count);
-    let cable = group.and_then(|(_, group)| tree.cables(group).next());
-    cable.map_or(NO_LINK, |(cable, _)| 2 * cable as Link + 1)
 }

@@ -1,7 +1,5 @@
 //! Partitions by the switches and links that their traffic passes.
 
-use std::collections::BTreeMap;
-
 use crate::bits::ones;
 use crate::partitions::Isolation;
 use crate::tree::reach::Link;
@@ -49,37 +47,42 @@ pub(super) fn members(bits: &[u64]) -> impl Iterator<Item = u32> {
     (0..).zip(bits).flat_map(|(word, bits)| ones(*bits).map(move |bit| word * 64 + bit as u32))
 }
 
-/// By switch, the partitions that it is marked with, and by how many of their nodes routed down through it.
+/// By switch, the partitions that it is marked with, in order, and by how many of their nodes routed down through it.
 #[derive(Clone, Debug)]
 pub(super) struct Marks {
-    counts: Vec<BTreeMap<u32, u32>>,
+    counts: Vec<Vec<(u32, u32)>>,
     /// By switch and isolation: how many partitions.
     strict: Vec<[u32; 3]>,
 }
 
 impl Marks {
     pub(super) fn new(switches: usize) -> Self {
-        Self { counts: vec![BTreeMap::new(); switches], strict: vec![[0; 3]; switches] }
+        Self { counts: vec![Vec::new(); switches], strict: vec![[0; 3]; switches] }
     }
 
     /// Marks a switch; `nodes` more are routed down through it.
     pub(super) fn add(&mut self, switch: u32, tenant: u32, isolation: Isolation, nodes: u32) {
-        let strict = &mut self.strict[switch as usize][isolation as usize];
-        let count = self.counts[switch as usize].entry(tenant).or_insert_with(|| {
-            *strict += 1;
-            0
-        });
-        *count += nodes;
+        let counts = &mut self.counts[switch as usize];
+        match counts.binary_search_by_key(&tenant, |(tenant, _)| *tenant) {
+            Ok(place) => counts[place].1 += nodes,
+            Err(place) => {
+                counts.insert(place, (tenant, nodes));
+                self.strict[switch as usize][isolation as usize] += 1;
+            }
+        }
     }
 
     /// How many nodes of a partition a switch routes down; `None` where it is not marked.
     pub(super) fn of(&self, switch: u32, tenant: u32) -> Option<u32> {
-        self.counts[switch as usize].get(&tenant).copied()
+        let counts = &self.counts[switch as usize];
+        counts.binary_search_by_key(&tenant, |(tenant, _)| *tenant).ok().map(|place| counts[place].1)
     }
 
     /// Whether a node of one of these partitions is routed down through a switch.
     pub(super) fn routes_down(&self, switch: u32, tenants: std::ops::Range<u32>) -> bool {
-        self.counts[switch as usize].range(tenants).any(|(_, nodes)| *nodes > 0)
+        let counts = &self.counts[switch as usize];
+        let first = counts.partition_point(|(tenant, _)| *tenant < tenants.start);
+        counts[first..].iter().take_while(|(tenant, _)| *tenant < tenants.end).any(|(_, nodes)| *nodes > 0)
     }
 
     /// Whether a switch is marked with any partition.
@@ -91,7 +94,7 @@ impl Marks {
     pub(super) fn foreign(&self, switch: u32, levels: usize, own: Option<(u32, Isolation)>) -> bool {
         let all: u32 = self.strict[switch as usize][..levels].iter().sum();
         let own = own.filter(|(tenant, isolation)| {
-            (*isolation as usize) < levels && self.counts[switch as usize].contains_key(tenant)
+            (*isolation as usize) < levels && self.of(switch, *tenant).is_some()
         });
         all > u32::from(own.is_some())
     }
