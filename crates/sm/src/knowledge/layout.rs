@@ -67,11 +67,6 @@ impl Layouts {
         layout.table = table;
     }
 
-    /// All ports with their tables.
-    pub(crate) fn tables(&self) -> impl Iterator<Item = (Guid, &[PKey])> {
-        self.0.iter().map(|(guid, layout)| (*guid, &*layout.table))
-    }
-
     /// When the next place has rested.
     pub(crate) fn next(&self, now: Time) -> Option<Time> {
         let ends = |layout: &Layout| {
@@ -99,6 +94,11 @@ impl Layout {
     /// Whether the port's table has been read, or written, by this manager.
     pub(crate) fn is_known(&self) -> bool {
         !self.table.is_empty()
+    }
+
+    /// The port's table, as it was acknowledged or read last.
+    pub(crate) fn table(&self) -> &[PKey] {
+        &self.table
     }
 
     fn rests(&self, now: Time, place: usize) -> bool {

@@ -39,6 +39,24 @@ impl Keys {
         self.by_guid.get(&guid).unwrap_or(&self.others)
     }
 
+    /// The ports that have other keys after a change.
+    pub(crate) fn changed(&self, after: &Self) -> BTreeSet<Guid> {
+        let (mut ours, mut theirs) = (self.by_guid.iter().peekable(), after.by_guid.iter().peekable());
+        let mut changed = BTreeSet::new();
+        loop {
+            let guid = match (ours.peek(), theirs.peek()) {
+                (Some((our, _)), Some((their, _))) => **our.min(their),
+                (Some((only, _)), None) | (None, Some((only, _))) => **only,
+                (None, None) => return changed,
+            };
+            let before = ours.next_if(|(our, _)| **our == guid).map_or(&self.others, |(_, keys)| keys);
+            let after = theirs.next_if(|(their, _)| **their == guid).map_or(&after.others, |(_, keys)| keys);
+            if before != after {
+                changed.insert(guid);
+            }
+        }
+    }
+
     /// The key by which one port may send to another and be answered: of those in common, where not both are limited
     /// members, the lowest, so that the default partition is the last resort. It is the first port's.
     pub(crate) fn shared(&self, from: Guid, to: Guid, wanted: Option<PKey>) -> Option<PKey> {
@@ -93,6 +111,21 @@ mod tests {
         assert_eq!((of(1), of(2), of(3)), (vec![0x8002, 0x7fff], vec![1, 2, 0x7fff], vec![0xffff]));
         assert_eq!((of(4), of(77)), (vec![1, 0x7fff], vec![0x7fff]));
         assert_eq!(of(9), [0xffff], "the manager");
+    }
+
+    #[test]
+    fn who_has_the_same_keys_has_not_changed() {
+        let after = |list| Keys::new(&Partitions { list, ..Partitions::default() }, Guid(9));
+        let list = vec![
+            partition(0x7fff, &[(1, false), (3, false), (5, false)]),
+            partition(2, &[(1, true), (2, true)]),
+            partition(1, &[(2, false), (6, false)]),
+        ];
+        let guids = |keys: BTreeSet<Guid>| keys.into_iter().map(|guid| guid.0).collect::<Vec<_>>();
+        // 5 is a limited member of the default partition as everybody else is; 4 has left and 6 has joined.
+        assert_eq!(guids(keys().changed(&after(list.clone()))), [2, 3, 4, 6]);
+        assert_eq!(guids(after(list).changed(&keys())), [2, 3, 4, 6]);
+        assert!(keys().changed(&keys()).is_empty());
     }
 
     #[test]

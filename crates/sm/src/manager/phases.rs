@@ -86,6 +86,9 @@ impl SubnetManager {
                 self.requests.unconfirmed.settle(check.began, &check.unconfirmed);
                 self.audit.finished();
             }
+            if check.has_read_otherwise() {
+                self.tenants.unsettle();
+            }
         }
         self.looked(now, check, None);
     }
@@ -201,10 +204,11 @@ impl SubnetManager {
 
     fn tables_read(&mut self, now: Time, read: ReadTables) {
         self.sweep.note(read.unanswered, 0);
-        self.tenants.find(now, &read.subnet, &read.held, &self.options);
         if self.sweep.is_of_keys {
             return self.keys_read(now, read);
         }
+        let ends: Vec<PortAt> = read.subnet.end_ports().map(|(at, _)| at).collect();
+        self.tenants.find(now, &read.subnet, &read.held, &ends, &self.options);
         let ReadTables { mut subnet, held, .. } = read;
         self.enter(now, Some(SweepPhase::Assign));
         subnet.adapters = Adapters::find(&subnet.fabric, &self.options);

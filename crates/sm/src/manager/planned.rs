@@ -31,7 +31,7 @@ impl SubnetManager {
         let mut subnet = self.known.take_subnet()?;
         let before = subnet.keys.replace(Arc::new(Keys::new(partitions, own.guid)));
         let mut planned = Vec::new();
-        for at in key_ports(&subnet) {
+        for at in key_ports(&subnet, |_| true) {
             let Some(node) = subnet.node(at.node).map(FoundNode::guid) else { continue };
             let held = self.known.memory.get(&node).and_then(|held| held.port(at.port));
             let Some(held) = held else { continue };

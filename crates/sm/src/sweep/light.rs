@@ -122,6 +122,11 @@ impl Check {
         self.verdict().is_none() && nothing_changes && !self.has_cleared
     }
 
+    /// Whether a device holds something else than it has acknowledged.
+    pub(crate) fn has_read_otherwise(&self) -> bool {
+        self.differs.is_some()
+    }
+
     /// Why a heavy sweep is needed.
     pub(crate) fn verdict(&self) -> Option<Reason> {
         self.found.or(self.differs)

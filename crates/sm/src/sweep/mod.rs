@@ -24,7 +24,7 @@ pub(crate) use functions::Functions;
 pub(crate) use history::History;
 pub(crate) use light::Check;
 pub(crate) use partitions::{
-    changes as key_changes, enforce_otherwise, host_behind, is_end_at, is_unread, left_over,
+    blocks, changes as key_changes, enforce_otherwise, host_behind, is_end_at, is_unread, left_over,
     ports as key_ports, room, table,
 };
 pub(crate) use program::Program;

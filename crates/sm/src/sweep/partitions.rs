@@ -159,8 +159,12 @@ pub(crate) fn enforced(subnet: &Subnet, at: PortAt, options: &Options) -> (bool,
     }
 }
 
-/// Switches' ports that are to look at other packets than they do.
-pub(crate) fn enforce_otherwise(subnet: &Subnet, options: &Options) -> bool {
+/// Whether any of these ports is one of a switch that is to look at other packets than it does.
+pub(crate) fn enforce_otherwise(
+    subnet: &Subnet,
+    mut ports: impl Iterator<Item = PortAt>,
+    options: &Options,
+) -> bool {
     let differs = |at: PortAt| {
         let info = subnet.port(at).and_then(|port| port.info);
         let now = |info: weft_wire::PortInfo| {
@@ -169,7 +173,7 @@ pub(crate) fn enforce_otherwise(subnet: &Subnet, options: &Options) -> bool {
         info.is_some_and(|info| now(info) != enforced(subnet, at, options))
     };
     let is_switch = |at: &PortAt| subnet.node(at.node).is_some_and(FoundNode::is_switch);
-    subnet.keys.is_some() && subnet.cabled_ports().map(|(at, ..)| at).filter(is_switch).any(differs)
+    subnet.keys.is_some() && ports.any(|at| is_switch(&at) && differs(at))
 }
 
 /// Whether a port is one that has a LID.
@@ -186,17 +190,18 @@ pub(crate) fn room(subnet: &Subnet, at: PortAt) -> usize {
     node.switch.map_or(0, |switch| switch.partition_enforcement_cap).into()
 }
 
-/// The ports whose tables have keys, those of switches towards hosts before those with a LID.
-pub(crate) fn ports(subnet: &Subnet) -> Vec<PortAt> {
+/// The ports whose tables have keys, those of switches towards hosts before those with a LID, as far as `whose` keys are asked for.
+pub(crate) fn ports(subnet: &Subnet, whose: impl Fn(Guid) -> bool) -> Vec<PortAt> {
     let (mut filters, mut ends) = (Vec::new(), Vec::new());
     for (node, found) in subnet.iter() {
         let is_switch = found.is_switch();
         for (number, port) in (0u8..=u8::MAX).map(PortNum).zip(&found.ports) {
             let at = PortAt { node, port: number };
             if (number == PortNum::ZERO) != is_switch {
-                let is_towards_host = is_switch && host_behind(subnet, at).is_some();
-                is_towards_host.then(|| filters.push(at));
-            } else if is_switch || port.path.is_some() || port.peer.is_some() {
+                let host = if is_switch { host_behind(subnet, at) } else { None };
+                host.is_some_and(&whose).then(|| filters.push(at));
+            } else if (is_switch || port.path.is_some() || port.peer.is_some()) && whose(subnet.end_guid(at))
+            {
                 ends.push(at);
             }
         }

@@ -74,7 +74,7 @@ impl Program {
     ) -> Self {
         let mut program = Self::nothing(subnet, held, options);
         program.plan_ports();
-        program.plan_p_keys(now, layouts);
+        program.plan_all_p_keys(now, layouts);
         program.plan_forwarding();
         program.plan_sl_to_vl();
         program.plan_arbitration();

@@ -21,6 +21,8 @@ pub(crate) struct ReadTables {
     pub(crate) subnet: Subnet,
     pub(crate) held: Vec<Held>,
     todo: VecDeque<Key>,
+    /// The ports of a change of P_Keys alone.
+    pub(crate) key_ports: Vec<PortAt>,
     pub(crate) unanswered: u32,
     pub(crate) events: Vec<Event>,
 }
@@ -53,14 +55,15 @@ impl ReadTables {
                 }
             }
         }
-        todo.extend(unknown_p_keys(&subnet, &held, options));
-        Self { subnet, held, todo, unanswered: 0, events: Vec::new() }
+        let ports = partitions::ports(&subnet, |_| true);
+        todo.extend(unknown_p_keys(&subnet, &held, &ports, options));
+        Self { subnet, held, todo, key_ports: Vec::new(), unanswered: 0, events: Vec::new() }
     }
 
-    /// Reads what is not known of P_Key tables.
-    pub(crate) fn p_keys(subnet: Subnet, held: Vec<Held>, options: &Options) -> Self {
-        let todo = unknown_p_keys(&subnet, &held, options).into();
-        Self { subnet, held, todo, unanswered: 0, events: Vec::new() }
+    /// Reads what is not known of the P_Key tables of these ports.
+    pub(crate) fn p_keys(subnet: Subnet, held: Vec<Held>, ports: Vec<PortAt>, options: &Options) -> Self {
+        let todo = unknown_p_keys(&subnet, &held, &ports, options).into();
+        Self { subnet, held, todo, key_ports: ports, unanswered: 0, events: Vec::new() }
     }
 
     /// Whether somebody configured the fabric before, of which this manager does not know.
@@ -71,7 +74,8 @@ impl ReadTables {
     /// Reads no table at all.
     pub(crate) fn nothing(subnet: Subnet) -> Self {
         let held = subnet.nodes.iter().map(|node| Held::carry(None, node).0).collect();
-        Self { subnet, held, todo: VecDeque::new(), unanswered: 0, events: Vec::new() }
+        let (todo, key_ports) = (VecDeque::new(), Vec::new());
+        Self { subnet, held, todo, key_ports, unanswered: 0, events: Vec::new() }
     }
 
     /// Reads every switch's forwarding table and nothing else.
@@ -86,10 +90,10 @@ impl ReadTables {
     }
 }
 
-/// Blocks of P_Key tables that are written and not known. A port that has a LID may have lost its link and not its keys.
-fn unknown_p_keys(subnet: &Subnet, held: &[Held], options: &Options) -> Vec<Key> {
+/// Blocks of these ports' P_Key tables that are written and not known. A port that has a LID may have lost its link and not its keys.
+fn unknown_p_keys(subnet: &Subnet, held: &[Held], ports: &[PortAt], options: &Options) -> Vec<Key> {
     let mut unknown = Vec::new();
-    for at in partitions::ports(subnet) {
+    for at in ports.iter().copied() {
         let has_keys = |port: &FoundPort| is_in_service(port) || own_lid(port).is_some();
         let known = held.get(at.node as usize).and_then(|held| held.port(at.port));
         let Some(known) = known.filter(|_| subnet.port(at).is_some_and(has_keys)) else { continue };

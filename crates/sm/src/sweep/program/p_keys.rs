@@ -18,29 +18,37 @@ pub(super) struct KeyWrites {
     first: BTreeMap<(PortAt, u16), Block>,
     /// Keys that wait until a place has rested.
     waiting: BTreeMap<PortAt, usize>,
-    /// Whether they are looked at at all.
-    is_planned: bool,
+    /// The ports that are looked at; `None` where P_Keys are not.
+    ports: Option<Vec<PortAt>>,
+    /// Whether those are all ports.
+    of_all: bool,
     /// Ports that have not taken a first block: in the next one a key would be gone.
     broken: BTreeSet<PortAt>,
 }
 
 impl Program {
-    /// The P_Key tables that differ, and nothing else.
+    /// The P_Key tables of these ports that differ, and nothing else.
     pub(crate) fn of_p_keys(
         now: Time,
         subnet: Subnet,
         held: Vec<Held>,
+        ports: Vec<PortAt>,
         layouts: &Layouts,
         options: &Options,
     ) -> Self {
         let mut program = Self::nothing(subnet, held, options);
-        program.plan_p_keys(now, layouts);
+        program.plan_p_keys(now, ports, layouts);
         program.planned()
     }
 
-    pub(super) fn plan_p_keys(&mut self, now: Time, layouts: &Layouts) {
-        self.keys.is_planned = true;
-        for at in partitions::ports(&self.subnet) {
+    /// Plans those of all ports.
+    pub(super) fn plan_all_p_keys(&mut self, now: Time, layouts: &Layouts) {
+        self.keys.of_all = true;
+        self.plan_p_keys(now, partitions::ports(&self.subnet, |_| true), layouts);
+    }
+
+    fn plan_p_keys(&mut self, now: Time, ports: Vec<PortAt>, layouts: &Layouts) {
+        for at in ports.iter().copied() {
             let Some(held) = self.held.get_mut(at.node as usize).and_then(|held| held.port_mut(at.port))
             else {
                 continue;
@@ -60,6 +68,7 @@ impl Program {
                 self.keys.waiting.insert(at, waiting);
             }
         }
+        self.keys.ports = Some(ports);
     }
 
     /// The order among the writes of P_Keys, when it is certain which there are.
@@ -127,9 +136,9 @@ impl Program {
         }
     }
 
-    /// Whether P_Keys are among what it writes where they differ.
-    pub(crate) fn plans_p_keys(&self) -> bool {
-        self.keys.is_planned
+    /// The ports whose P_Keys it writes where they differ, and whether those are all ports; `None` where it writes none.
+    pub(crate) fn p_key_ports(&self) -> Option<(&[PortAt], bool)> {
+        Some((self.keys.ports.as_deref()?, self.keys.of_all))
     }
 
     /// Ports of hosts with the number of keys that wait until a place has rested.
