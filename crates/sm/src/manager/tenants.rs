@@ -38,6 +38,8 @@ pub(super) struct Tenants {
     wanted: Option<Arc<Keys>>,
     /// Those that all ports are known to have, since a plan for all of them was acknowledged as a whole; `None` where some may have others.
     settled: Option<Arc<Keys>>,
+    /// Whether all ports that the change under way does not look at have their keys.
+    others_settled: bool,
     stage: Stage,
     layouts: Layouts,
     /// By switch and port, the host that was found there last.
@@ -109,7 +111,10 @@ impl Tenants {
         options: &Options,
     ) -> Option<(Vec<PortAt>, Vec<Event>)> {
         subnet.keys = self.keys.clone();
-        let settled = self.settled.as_ref().zip(self.keys.as_ref());
+        // A change that is broken off has written some ports.
+        let settled = self.settled.take();
+        self.others_settled = settled.is_some();
+        let settled = settled.as_ref().zip(self.keys.as_ref());
         let Some(changed) = settled.map(|(settled, keys)| settled.changed(keys)) else {
             let left_out = self.leave_out(subnet, |_| true);
             let is_same = !enforce_otherwise(subnet, subnet.cabled_ports().map(|(at, ..)| at), options);
@@ -331,7 +336,7 @@ impl SubnetManager {
         }
         let kept = self.tenants.kept(subnet, held, ports);
         self.tenants.kept = kept.len() as u32;
-        let is_settled = (of_all || self.tenants.settled.is_some())
+        let is_settled = (of_all || self.tenants.others_settled)
             && self.tenants.waiting == 0
             && kept.is_empty()
             && Tenants::have_all(subnet, held, ports, &self.options);
