@@ -7,9 +7,10 @@
 //!   a peer without answers:       SubnAdmGet(ServiceRecord, the name) ──▶ GUID ──▶ SubnAdmGet(PathRecord)
 //! ```
 //!
-//! A machine that has moved, was destroyed, or is lost with its host leaves its record behind, and its lease never ends. Whoever offers the
-//! name withdraws what is there, and waits for the answer, so that a peer never finds both. One that asks in between finds none, and asks
-//! again after its next acknowledgement timeout. Whatever is refused or not answered is begun again after a while, with the first question.
+//! A machine that has moved may leave its record behind, and its lease never ends; the record of one that is destroyed, or lost with its host,
+//! goes with its function when the subnet manager finds that gone. Whoever offers the name withdraws what is there, and waits for the answer,
+//! so that a peer never finds both. One that asks in between finds none, and asks again after its next acknowledgement timeout. Whatever is
+//! refused or not answered is begun again after a while, with the first question.
 
 use serde::{Deserialize, Serialize};
 use weft_machine::Time;

@@ -10,7 +10,7 @@ use weft_sm::signalling::Signalled;
 use weft_sm::{LidScheme, Signalling};
 use weft_topology::{NodeIndex, PortRef, Virtualised, parse};
 use weft_vm::{Create, Detach, Hypervisor, Migrate, Reply, Request, Route};
-use weft_wire::{Guid, Lid};
+use weft_wire::{Guid, Lid, Mad, Method, SaMad, SaRecord, ServiceRecord};
 
 use crate::support::vms::{KEY, open, port, report, stream};
 
@@ -109,6 +109,17 @@ impl Site {
             Migrate { vm, host, cold: false, detach: Detach::Late, hypervisor, route: Route::default() };
         assert!(matches!(self.ask(Request::Migrate(ask)), Reply::Migrated(_)));
         self.pass(SETTLE);
+    }
+
+    /// The GUIDs of those who offer a service.
+    fn offered(&mut self) -> Vec<Guid> {
+        let mut ask = Mad::default();
+        SaMad::method.set(&mut ask.0, Method::GetTable);
+        SaMad::attribute_id.set(&mut ask.0, ServiceRecord::ATTRIBUTE);
+        let manager = self.simulation.sm_port().node;
+        let answer = self.simulation.ask_sa(manager, &ask).expect("an answer");
+        let records = answer.records.chunks(usize::from(ServiceRecord::OFFSET) * 8);
+        records.map(|bytes| ServiceRecord::from_bytes(bytes).service_gid.guid).collect()
     }
 
     fn pass(&mut self, time: Time) {
@@ -247,13 +258,14 @@ fn a_name_is_looked_up_until_the_machine_is_back() {
     assert!(site.flows().iter().all(|goes_on| *goes_on));
 }
 
-/// Nothing withdraws the record of a machine that is destroyed, or shut down for a cold move: whoever has the name next does, and its peers
-/// find it.
+/// The record of a machine that is destroyed, or shut down for a cold move, goes with its function: whoever has the name next is found.
 #[test]
 fn a_machine_created_anew_is_found_where_it_is() {
     let mut site = Site::with(1, Notices::None, false, Guids::Dynamic);
     let first = site.port_guid();
+    assert!(site.offered().contains(&first));
     site.destroy("web");
+    assert!(!site.offered().contains(&first), "its function is gone");
     site.create("web", "C");
     site.pass(SETTLE);
     let flows = |site: &mut Site, flow| {

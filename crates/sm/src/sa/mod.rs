@@ -180,6 +180,7 @@ impl Administrator {
         let mut after: BTreeSet<Guid> = view.guids().collect();
         self.away = away.into_iter().filter(|guid| before.contains(guid) && !after.contains(guid)).collect();
         after.extend(&self.away);
+        self.services.leave(|port| !after.contains(&port) && old.requesters.is_guest(port));
         if !self.subscriptions.is_empty() {
             self.subscriptions.retain(&after);
             let gone = before.difference(&after).map(|guid| (trap::GID_OUT_OF_SERVICE, guid));

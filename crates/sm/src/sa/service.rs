@@ -167,6 +167,12 @@ impl Services {
         Ok(Found::one(&service.shown(now, query.trusted)))
     }
 
+    /// Virtual functions that have `gone` offer nothing: who comes there, or back, registers again.
+    pub(super) fn leave(&mut self, gone: impl Fn(Guid) -> bool) {
+        self.offered.retain(|_, service| !gone(service.port));
+        self.plan();
+    }
+
     /// Lets time pass.
     pub(super) fn expire(&mut self, now: Time) {
         if self.next_end.is_some_and(|end| end <= now) {
