@@ -123,14 +123,25 @@ fn all_used() -> anyhow::Result<Duration> {
 fn own_used(lab: &LabFolder) -> anyhow::Result<BTreeMap<i32, Duration>> {
     let mut used = lab_used(lab)?;
     let own = i32::try_from(std::process::id()).unwrap_or(0);
-    used.insert(own, process_used(own).unwrap_or_default());
+    // With the threads that have ended, as those of clients have by now.
+    used.insert(own, fields_of(own, &[11, 12]).unwrap_or_default());
     Ok(used)
 }
 
-/// The laboratory's processes.
+/// The laboratory's processes, and those that they have started: OpenSM holds no lock of its own.
 fn lab_used(lab: &LabFolder) -> anyhow::Result<BTreeMap<i32, Duration>> {
     let pids = processes(lab)?.into_iter().map(|pid| pid.as_raw_nonzero().get());
-    Ok(pids.map(|pid| (pid, process_used(pid).unwrap_or_default())).collect())
+    let all = pids.flat_map(|pid| children(pid).into_iter().chain([pid]));
+    Ok(all.map(|pid| (pid, process_used(pid).unwrap_or_default())).collect())
+}
+
+/// The processes that one has started, and that run.
+fn children(pid: i32) -> Vec<i32> {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let lists = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());
+    lists
+        .flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>())
+        .collect()
 }
 
 /// This process and the children that it has seen end.
@@ -187,6 +198,17 @@ mod tests {
             std::hint::spin_loop();
         }
         assert_eq!(process_used(-1), None);
+    }
+
+    #[test]
+    fn a_process_has_its_children() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().expect("sleep is there");
+        let pid = i32::try_from(child.id()).expect("a process id");
+        let own = i32::try_from(std::process::id()).expect("a process id");
+        let found = children(own);
+        child.kill().and_then(|()| child.wait()).expect("it ends");
+        assert!(found.contains(&pid), "{found:?}");
+        assert!(!children(own).contains(&pid));
     }
 
     const fn ms(ms: u64) -> Duration {

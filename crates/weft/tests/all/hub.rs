@@ -1,5 +1,7 @@
 //! Hubs of laboratories of real processes: what they know, what they start again, and what goes on without them.
 
+mod killed;
+
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::PathBuf;
@@ -232,46 +234,6 @@ fn a_hub_killed_during_the_start_is_replaced() {
         home.weft(&["down"]).succeeds();
         assert!(home.is_empty());
     }
-}
-
-/// It has noted the start, and `up` has heard nothing of it.
-#[test]
-fn a_hub_killed_before_the_start_is_heard_is_replaced() {
-    use std::process::Stdio;
-    let home = Home::new();
-    let mut command = home.command(&["up", text(&home.small_tree())]);
-    let up = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    let lock = home.lab("default").join("locks/hub");
-    let holder = || weft_process::lock::holder(&lock).ok().flatten();
-    wait_until("the hub runs", || holder().is_some());
-    signal(up.id(), Signal::STOP);
-    wait_until("it has started all", || home.lab("default").join("started").exists());
-    let _ = rustix::process::kill_process(holder().unwrap(), Signal::KILL);
-    wait_until("the hub is dead", || holder().is_none());
-    signal(up.id(), Signal::CONT);
-    let output = up.wait_with_output().unwrap();
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.success() && said.contains("another one goes on"), "{said}");
-    home.weft(&["check"]).succeeds();
-}
-
-/// Hub and `up` killed half way: `weft hub` goes on.
-#[test]
-fn the_next_hub_finishes_an_interrupted_start() {
-    let home = Home::new();
-    let tree = home.small_tree();
-    let up = Running::start(&home, &["up", text(&tree)]);
-    let lock = home.lab("default").join("locks/hub");
-    let holder = || weft_process::lock::holder(&lock).ok().flatten();
-    wait_until("the hub runs", || holder().is_some());
-    up.signal(Signal::KILL);
-    let _ = rustix::process::kill_process(holder().unwrap(), Signal::KILL);
-    up.end();
-    wait_until("the hub is dead", || holder().is_none());
-    home.weft(&["hub", "--detached"]).succeeds();
-    home.events().wait_for("the subnet is up", |event| event["event"] == "subnet-up");
-    wait_until("all is ready", || status(&home).is_some_and(|status| all_ready(&status)));
-    home.weft(&["check"]).succeeds();
 }
 
 #[test]
