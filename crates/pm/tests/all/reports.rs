@@ -17,6 +17,15 @@ fn timeouts(attempts: u32) -> Time {
     Time::from_nanos(options().sa_timeout.as_nanos() * u64::from(attempts))
 }
 
+/// A host receives from the beginning, and the subnet manager answers reports of it with this status.
+fn answered(status: u16) -> Fake {
+    let mut fake = Fake::experiment_i(options());
+    fake.part_status = status;
+    rises(&mut fake, 11, 1000);
+    fake.attach();
+    fake
+}
+
 fn rises(fake: &mut Fake, lid: u16, words: u64) {
     let now = fake.now;
     fake.port(lid, 1).rcv.set_rate(now, words);
@@ -99,10 +108,7 @@ fn nothing_is_reported_without_being_asked_or_received() {
 
 #[test]
 fn a_refused_or_lost_report_is_given_up() {
-    let mut fake = Fake::experiment_i(options());
-    fake.part_status = sa_status::REQ_INVALID;
-    rises(&mut fake, 11, 1000);
-    fake.attach();
+    let mut fake = answered(sa_status::REQ_INVALID);
     fake.run_until(Time::from_secs(7));
     let refused = Event::ReceivedNotReported { status: Some(sa_status::REQ_INVALID) };
     assert!(fake.events.iter().any(|(_, event)| *event == refused), "{:?}", fake.events);
@@ -121,10 +127,7 @@ fn a_refused_or_lost_report_is_given_up() {
 /// A manager that does not know the port yet says BUSY: it is asked again after each timeout, and the report is taken in the end.
 #[test]
 fn a_busy_subnet_manager_is_asked_again() {
-    let mut fake = Fake::experiment_i(options());
-    fake.part_status = status::BUSY;
-    rises(&mut fake, 11, 1000);
-    fake.attach();
+    let mut fake = answered(status::BUSY);
     // The first report is made just after six seconds.
     fake.run_until(Time::from_secs(6) + timeouts(2));
     assert!(fake.parts.len() >= 2, "it is asked again: {:?}", fake.parts);
@@ -139,10 +142,7 @@ fn a_busy_subnet_manager_is_asked_again() {
 /// One that stays busy is asked as often as one that does not answer, and then not before the next report.
 #[test]
 fn a_report_to_a_manager_that_stays_busy_is_given_up() {
-    let mut fake = Fake::experiment_i(options());
-    fake.part_status = status::BUSY;
-    rises(&mut fake, 11, 1000);
-    fake.attach();
+    let mut fake = answered(status::BUSY);
     fake.run_until(Time::from_secs(7) + timeouts(options().retries + 1));
     let (first, attempts) = (fake.parts[0].1.report, options().retries as usize + 1);
     assert_eq!(fake.parts.iter().filter(|(_, part)| part.report == first).count(), attempts);
