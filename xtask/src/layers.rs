@@ -157,6 +157,7 @@ const ROOMS: &[Room] = &[
         ],
         pure: None,
     },
+    Room { name: "deploy", uses: &["wire", "link", "bundle"], pure: None },
     Room {
         name: "lab",
         uses: &[
@@ -176,8 +177,17 @@ const ROOMS: &[Room] = &[
             "agent-config",
             "bundle",
             "managers",
+            "deploy",
             "hub",
             "page",
+        ],
+        pure: None,
+    },
+    Room { name: "capture", uses: &["wire", "topology", "control", "process", "bundle", "lab"], pure: None },
+    Room {
+        name: "tools",
+        uses: &[
+            "wire", "topology", "mgmt", "control", "process", "umad", "ibsim", "bundle", "managers", "lab",
         ],
         pure: None,
     },
@@ -236,7 +246,10 @@ const ROOMS: &[Room] = &[
             "agent-config",
             "bundle",
             "managers",
+            "deploy",
             "lab",
+            "capture",
+            "tools",
             "perform",
             "page",
         ],

@@ -14,6 +14,9 @@ use crate::folder::Base;
 use crate::place::block::{Block, FIRST, LAST, PER_ADDRESS, UNIT, at};
 use crate::record::LabRecord;
 
+/// The UDP port of a hub's door, and of managers' where they have hosts of their own.
+pub const DOOR_PORT: u16 = 7443;
+
 /// Addresses that are searched in a row: room for two hundred laboratories of 13 000 agents.
 const ADDRESSES: u32 = 256;
 

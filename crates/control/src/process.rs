@@ -28,6 +28,20 @@ weft_wire::named! {
     }
 }
 
+impl ProcessKind {
+    /// Its job in Prometheus; none of a kind that serves no metrics.
+    pub fn job(self) -> Option<&'static str> {
+        match self {
+            Self::Hub => Some("weft-hub"),
+            Self::Sm => Some("weft-sm"),
+            Self::Pm => Some("weft-pm"),
+            Self::Vmm => Some("weft-vmm"),
+            Self::Agent => Some("weft-agent"),
+            Self::Ibsim | Self::Opensm => None,
+        }
+    }
+}
+
 /// Who a process is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -35,13 +35,11 @@ pub(crate) fn discovery(lab: &str, targets: &[Target]) -> serde_json::Result<Str
 }
 
 fn group<'a>(lab: &'a str, target: &'a Target) -> Group<'a> {
-    let kind = target.kind.name();
     let mut labels: BTreeMap<&'static str, Cow<'a, str>> = BTreeMap::from([
         ("__scheme__", if target.is_guarded { "https" } else { "http" }.into()),
         ("__metrics_path__", "/metrics".into()),
-        // The jobs of the scrape file that `weft metrics` prints.
-        ("job", format!("weft-{kind}").into()),
-        ("kind", kind.into()),
+        ("job", target.kind.job().unwrap_or_default().into()),
+        ("kind", target.kind.name().into()),
         ("lab", lab.into()),
         ("process", target.process.as_str().into()),
     ]);

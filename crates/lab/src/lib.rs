@@ -3,14 +3,13 @@
 //!
 //! ```text
 //!   start ──▶ launch ──▶ hub ──▶ processes (weft-managers)
-//!   site: where these run — this machine, hosts by ssh, a hub's door      deploy: files for Compose and Kubernetes
+//!   site: where these run — this machine, hosts by ssh, a hub's door
 //!   events, agents, managers, survey ◀── what runs ──▶ faults, recabling, restart, teardown
 //! ```
 
 pub mod agents;
 pub mod check;
 pub mod child;
-pub mod deploy;
 pub mod events;
 pub mod faults;
 pub mod flows;
@@ -29,7 +28,6 @@ pub mod progress;
 pub mod recabling;
 pub mod restart;
 pub mod scene;
-pub mod seats;
 pub mod signals;
 pub mod site;
 pub mod start;

@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use anyhow::Context;
 use weft_bundle::failure::Failure;
 use weft_bundle::folder::LabFolder;
+use weft_bundle::plan::seats::{find, find_with_port};
 use weft_bundle::record::LabRecord;
 use weft_control::agent::PortEnd;
 use weft_control::vm::{Slot, SlotState};
 use weft_control::{Answer, Page, Request};
-use weft_topology::{Fabric, FindError, NodeIndex, PortRef};
+use weft_topology::{Fabric, NodeIndex, PortRef};
 use weft_wire::{Guid, PortNum};
 
 use crate::agents::{ask_agents, further};
@@ -154,29 +155,7 @@ impl Lab {
         })?;
         Ok((port, peer))
     }
-}
 
-/// The node of that id, GUID or description.
-pub fn find(fabric: &Fabric, name: &str) -> anyhow::Result<NodeIndex> {
-    fabric.find(name).map_err(|error| {
-        Failure::bad_input(error.to_string())
-            .hint("nodes are named by description, GUID (0x…) or id, as `weft ps` lists them")
-            .into()
-    })
-}
-
-/// A node by its name, and its port where one is named: `NODE` or `NODE:PORT`. A node's name may itself contain colons.
-pub fn find_with_port(fabric: &Fabric, text: &str) -> anyhow::Result<(NodeIndex, Option<PortNum>)> {
-    if let Err(FindError::NotFound(_)) = fabric.find(text)
-        && let Some((name, port)) = text.rsplit_once(':')
-        && let Ok(port) = port.parse().map(PortNum)
-    {
-        return Ok((find(fabric, name)?, Some(port)));
-    }
-    Ok((find(fabric, text)?, None))
-}
-
-impl Lab {
     /// The node meant by `NODE`, `NODE:PORT` or `vm:NAME`, and the port where one is named.
     pub fn find_seat(&self, text: &str) -> anyhow::Result<(NodeIndex, Option<PortNum>)> {
         match text.strip_prefix(VM_PREFIX) {

@@ -19,10 +19,10 @@ use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use weft_bundle::failure::Failure;
 use weft_bundle::folder::{self, LabFolder};
+use weft_deploy::watch::{self, WATCH};
 use weft_link::PAGES;
 use weft_process::poll_for;
 
-use crate::deploy::watch::{self, WATCH};
 use crate::process::spawn_watch;
 
 /// Its program, and the name of its lock and log.

@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::io::{ErrorKind, IsTerminal, Write};
-use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use serde::Serialize;
@@ -46,17 +45,6 @@ pub(crate) fn show<T: Serialize>(
 /// A cell of a table: `-` where nothing is known.
 pub(crate) fn or_dash(value: Option<impl ToString>) -> String {
     value.map_or_else(|| "-".to_owned(), |value| value.to_string())
-}
-
-/// `path` with `suffix` behind the stem of its name.
-pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.file_stem().unwrap_or_default().to_owned();
-    name.push(suffix);
-    if let Some(extension) = path.extension() {
-        name.push(".");
-        name.push(extension);
-    }
-    path.with_file_name(name)
 }
 
 /// Writes a value as JSON, indented, with a line end.

@@ -134,3 +134,15 @@ pub struct IbsimPart {
     /// Whether it ends with its standard input, which its starter holds.
     pub bound: bool,
 }
+
+impl IbsimPart {
+    /// The usual timeout of a MAD, in milliseconds.
+    pub const TIMEOUT_MS: u64 = 200;
+    /// The usual number of retries.
+    pub const RETRIES: u32 = 3;
+
+    /// A server with the usual timeouts, which goes on without its starter.
+    pub fn new(listen: Listen) -> Self {
+        Self { listen, timeout_ms: Self::TIMEOUT_MS, retries: Self::RETRIES, bound: false }
+    }
+}

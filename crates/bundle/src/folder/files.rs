@@ -10,6 +10,17 @@ use weft_process::{Files, SystemFiles};
 
 use crate::failure::Failure;
 
+/// `path` with `suffix` behind the stem of its name.
+pub fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.file_stem().unwrap_or_default().to_owned();
+    name.push(suffix);
+    if let Some(extension) = path.extension() {
+        name.push(".");
+        name.push(extension);
+    }
+    path.with_file_name(name)
+}
+
 /// Writes a file that only its owner can read.
 pub fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     write_as(path, bytes, 0o600)

@@ -39,7 +39,7 @@ use crate::names::{SM, VMM};
 use front::Front;
 
 pub use base::Base;
-pub use files::{absolute, replace, replace_on, rewrite, touch, write, write_shared};
+pub use files::{absolute, replace, replace_on, rewrite, touch, with_suffix, write, write_shared};
 
 /// The longest path a Unix socket can be bound to on Linux, without its final zero.
 const SOCKET_PATH_BYTES_MAX: usize = 107;

@@ -3,6 +3,7 @@
 pub mod destination;
 pub(crate) mod parts;
 pub mod places;
+pub mod seats;
 pub(crate) mod silence;
 pub mod vfs;
 pub mod wanted;

@@ -1,12 +1,12 @@
 //! A check of every piece of the fabric by itself.
 
+use weft_bundle::plan::seats;
 use weft_sm::Surveyed;
 use weft_topology::PortRef;
 use weft_wire::{Lid, PortState, count_of};
 
 use crate::check::{Clock, Deadlock, Options, Report, settled, text_of_piece, view};
 use crate::pieces::LabPieces;
-use crate::seats;
 use crate::view::Lab;
 
 /// Judges what can be sent anywhere: each piece by itself, where there are several.

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use weft_bundle::failure::Failure;
+use weft_bundle::plan::seats;
 use weft_sm::Surveyed;
 use weft_topology::{NodeIndex, PortRef};
 
 use crate::check::Clock;
-use crate::seats;
 use crate::survey::{Session, survey};
 use crate::view::Lab;
 

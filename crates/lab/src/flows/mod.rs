@@ -9,6 +9,7 @@ use std::time::Duration;
 use weft_bundle::failure::Failure;
 use weft_bundle::folder::LabFolder;
 use weft_bundle::names::HUB;
+use weft_bundle::plan::seats;
 use weft_control::agent::PortEnd;
 use weft_control::flow::{FlowChoice, FlowEnd, FlowLine, FlowOrder, FlowRefused, FlowShape};
 use weft_control::{Answer, ErrorCode, HexGuid, NamePage, Request};
@@ -54,7 +55,7 @@ pub struct Begun {
 /// When there is no such host, or it has no cable.
 pub fn end(lab: &Lab, name: &str) -> anyhow::Result<FlowEnd> {
     let (node, port) = lab.find_seat(name)?;
-    let port = crate::seats::named(&lab.fabric, node, port, "another host")?;
+    let port = seats::named(&lab.fabric, node, port, "another host")?;
     end_at(lab, port, name.strip_prefix(VM_PREFIX).map(|_| name))
 }
 

@@ -1,6 +1,5 @@
 //! The addresses at which a laboratory's processes serve metrics, and the file that has Prometheus scrape them.
 
-use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
@@ -15,14 +14,15 @@ use weft_link::PAGES;
 
 use crate::site::host_of;
 
-/// A job for each kind of process.
-const JOBS: [&str; 5] = ["weft-hub", "weft-sm", "weft-pm", "weft-vmm", "weft-agent"];
+/// Kinds of processes that serve metrics, in the order of their jobs in the scrape file.
+const KINDS: [ProcessKind; 5] =
+    [ProcessKind::Hub, ProcessKind::Sm, ProcessKind::Pm, ProcessKind::Vmm, ProcessKind::Agent];
 
 /// A process that serves metrics.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// The job of its kind.
-    pub job: &'static str,
+    /// Its kind, which has a job.
+    pub kind: ProcessKind,
     /// Its name.
     pub process: String,
     /// Where: `host:port`.
@@ -31,11 +31,6 @@ pub struct Target {
     pub scheme: &'static str,
     /// The description of the device that it runs, if it runs exactly one.
     pub node: Option<String>,
-}
-
-/// The job of a process.
-pub fn job_of(record: &LabRecord, process: &str) -> Option<&'static str> {
-    jobs(record).into_iter().find(|(_, name)| name == process).map(|(job, _)| job)
 }
 
 /// Whether metrics are served to other machines: over TLS, to who shows the token.
@@ -51,19 +46,16 @@ fn are_guarded(record: &LabRecord) -> bool {
 pub fn targets(record: &LabRecord, hub: Option<SocketAddr>) -> Vec<Target> {
     let are_guarded = are_guarded(record);
     let scheme = if are_guarded { "https" } else { "http" };
-    let target = |(job, process): (_, String)| {
+    let target = |(process, kind): (String, _)| {
         let address = record.metrics_of(&process)?;
         let address = match are_guarded {
             true => format!("{}:{}", host_of(record, &process)?, address.port()),
             false => address.to_string(),
         };
         let node = only_device(record, &process);
-        Some(Target { job, process, address, scheme, node })
+        Some(Target { kind, process, address, scheme, node })
     };
-    hub.and_then(|at| hub_target(record, at))
-        .into_iter()
-        .chain(jobs(record).into_iter().filter_map(target))
-        .collect()
+    hub.and_then(|at| hub_target(record, at)).into_iter().chain(scraped(record).filter_map(target)).collect()
 }
 
 /// The hub as Prometheus on its machine reaches it; none where the system chooses its port.
@@ -76,7 +68,8 @@ fn hub_target(record: &LabRecord, at: SocketAddr) -> Option<Target> {
         || SocketAddr::new(ip, at.port()).to_string(),
         |door| format!("{}:{}", door.host(), at.port()),
     );
-    (at.port() != 0).then(|| Target { job: "weft-hub", process: HUB.to_owned(), address, scheme, node: None })
+    let process = HUB.to_owned();
+    (at.port() != 0).then(|| Target { kind: ProcessKind::Hub, process, address, scheme, node: None })
 }
 
 /// The description of an agent's device, if it has exactly one; slots of virtual machines are parts of their host. The counters that a
@@ -90,22 +83,17 @@ fn only_device(record: &LabRecord, process: &str) -> Option<String> {
 
 /// The targets of the hub's service discovery. The hub adds itself.
 pub(crate) fn discovered(record: &LabRecord) -> Arc<[weft_hub::Target]> {
-    let kinds: BTreeMap<String, ProcessKind> = record.kinds().collect();
-    let found = targets(record, None).into_iter().filter_map(|target| {
-        let Target { process, address, scheme, node, .. } = target;
-        let kind = *kinds.get(&process)?;
-        Some(weft_hub::Target { process, kind, address, is_guarded: scheme == "https", node })
+    let found = targets(record, None).into_iter().map(|target| {
+        let Target { kind, process, address, scheme, node } = target;
+        weft_hub::Target { process, kind, address, is_guarded: scheme == "https", node }
     });
     found.collect()
 }
 
-/// The processes that can serve metrics, each with its job.
-fn jobs(record: &LabRecord) -> Vec<(&'static str, String)> {
-    let managers = record.subnet_managers().map(|(name, _)| ("weft-sm", name));
-    let managers = managers.chain(record.pms.iter().map(|place| ("weft-pm", place.name.clone())));
-    let managers = managers.chain(record.vmms.iter().map(|place| ("weft-vmm", place.name.clone())));
-    let agents = record.agents.iter().map(|agent| ("weft-agent", agent.name.clone()));
-    managers.chain(agents).collect()
+/// The processes that can serve metrics: managers, then agents.
+fn scraped(record: &LabRecord) -> impl Iterator<Item = (String, ProcessKind)> {
+    let agents = record.agents.iter().map(|agent| (agent.name.clone(), ProcessKind::Agent));
+    record.others().chain(agents).filter(|(_, kind)| kind.job().is_some())
 }
 
 /// The scrape file: a job for each kind of process, a target with the name of each.
@@ -116,8 +104,8 @@ pub fn prometheus_yml(lab: &str, record: &LabRecord, hub: Option<SocketAddr>) ->
          scrape_configs:\n"
     );
     let targets = targets(record, hub);
-    for job in JOBS {
-        let mut members = targets.iter().filter(|target| target.job == job).peekable();
+    for (kind, job) in KINDS.iter().filter_map(|kind| Some((kind, kind.job()?))) {
+        let mut members = targets.iter().filter(|target| target.kind == *kind).peekable();
         let Some(first) = members.peek() else { continue };
         text += &format!("  - job_name: {job}\n");
         if first.scheme == "https" {

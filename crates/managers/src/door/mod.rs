@@ -21,8 +21,6 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// The UDP port of a hub's door, and of managers' where they have hosts of their own.
-pub const DOOR_PORT: u16 = 7443;
 /// How long an end has to say the first word.
 const FIRST_WORD: Duration = Duration::from_secs(10);
 /// Conversations with one process that a door passes on at the same time for all viewers, and as many for all operators.

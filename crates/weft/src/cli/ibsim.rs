@@ -29,7 +29,8 @@ impl IbsimArgs {
     pub(crate) fn part(&self) -> Option<IbsimPart> {
         let socket = self.ibsim_socket.clone().map(Listen::Socket);
         let listen = socket.or_else(|| self.ibsim_udp.map(Listen::Udp))?;
-        Some(self.pace.part(listen))
+        let IbsimPace { ibsim_timeout_ms: timeout_ms, ibsim_retries: retries } = self.pace;
+        Some(IbsimPart { timeout_ms, retries, ..IbsimPart::new(listen) })
     }
 }
 
@@ -37,24 +38,17 @@ impl IbsimArgs {
 #[derive(Debug, Clone, Args)]
 pub(crate) struct IbsimPace {
     /// Timeout of a MAD in milliseconds
-    #[arg(long, value_name = "MS", default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..=600_000))]
+    #[arg(long, value_name = "MS", default_value_t = IbsimPart::TIMEOUT_MS, value_parser = clap::value_parser!(u64).range(1..=600_000))]
     pub(crate) ibsim_timeout_ms: u64,
 
     /// Retries for an unanswered MAD before the program gets an error
-    #[arg(long, value_name = "COUNT", default_value_t = 3, value_parser = clap::value_parser!(u32).range(0..=1000))]
+    #[arg(long, value_name = "COUNT", default_value_t = IbsimPart::RETRIES, value_parser = clap::value_parser!(u32).range(0..=1000))]
     pub(crate) ibsim_retries: u32,
-}
-
-impl IbsimPace {
-    /// The configuration of a server that goes on without its starter.
-    pub(crate) fn part(&self, listen: Listen) -> IbsimPart {
-        IbsimPart { listen, timeout_ms: self.ibsim_timeout_ms, retries: self.ibsim_retries, bound: false }
-    }
 }
 
 impl Default for IbsimPace {
     fn default() -> Self {
-        Self { ibsim_timeout_ms: 200, ibsim_retries: 3 }
+        Self { ibsim_timeout_ms: IbsimPart::TIMEOUT_MS, ibsim_retries: IbsimPart::RETRIES }
     }
 }
 

@@ -2,8 +2,8 @@
 
 use weft_bundle::failure::Failure;
 use weft_bundle::folder::bundle::Bundle;
-use weft_lab::deploy::compose::{Containers, InvalidPublish, Publish, render};
-use weft_lab::deploy::watch;
+use weft_deploy::compose::{Containers, InvalidPublish, Publish, render};
+use weft_deploy::watch;
 
 use super::containers;
 use crate::cli::compose::ComposeArgs;

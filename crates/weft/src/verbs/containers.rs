@@ -10,12 +10,12 @@ use weft_bundle::folder::bundle::{Bundle, Draft, SCRAPE};
 use weft_bundle::names::{HUB, PM, SM, VMM, numbered};
 use weft_bundle::place::hosts::Hosts;
 use weft_bundle::plan::wanted::{Attach, Wanted};
+use weft_bundle::ports::DOOR_PORT;
 use weft_bundle::record::{LabRecord, standby_name};
-use weft_lab::deploy::is_for_containers;
-use weft_lab::deploy::watch;
+use weft_deploy::is_for_containers;
+use weft_deploy::watch;
 use weft_lab::site::metrics::prometheus_yml;
 use weft_link::PeerAddress;
-use weft_managers::door::DOOR_PORT;
 use weft_topology::{Fabric, PortRef};
 use weft_wire::Guid;
 

@@ -2,7 +2,7 @@
 
 use weft_bundle::failure::Failure;
 use weft_bundle::folder::bundle::Bundle;
-use weft_lab::deploy::kubernetes::{Cluster, is_namespace, is_object_name, render};
+use weft_deploy::kubernetes::{Cluster, is_namespace, is_object_name, render};
 
 use super::containers;
 use crate::cli::compose::KubernetesArgs;

@@ -39,9 +39,9 @@ pub(super) fn run(lab: &LabFolder, args: &MetricsArgs) -> anyhow::Result<()> {
 }
 
 fn list(record: &LabRecord, hub: Option<SocketAddr>, json: bool) -> anyhow::Result<()> {
-    let rows = targets(record, hub).into_iter().map(|Target { job, process, address, scheme, .. }| {
+    let rows = targets(record, hub).into_iter().map(|Target { kind, process, address, scheme, .. }| {
         let url = format!("{scheme}://{address}/metrics");
-        Row { process, job, url }
+        Row { process, job: kind.job().unwrap_or_default(), url }
     });
     if json {
         return print_json(&rows.collect::<Vec<_>>());

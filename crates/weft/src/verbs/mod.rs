@@ -86,7 +86,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Verb::Ask(args) => ask::run(&lab()?, &args)?,
         Verb::Relay(args) => relay::run(&lab()?, &args)?,
         Verb::Capture(args) => capture::run(&lab()?, &args)?,
-        Verb::Shell(args) => return shell::run(&lab()?, &args),
+        Verb::Shell(args) => return shell::run(&lab()?, args),
         Verb::Sysfs(args) => sysfs::run(&lab()?, &args)?,
         Verb::Record(args) => replay::record(&lab()?, &args)?,
         Verb::Replay(args) => return replay::run(&args),

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use serde::Serialize;
 use weft_bundle::failure::Failure;
+use weft_bundle::folder::with_suffix;
 use weft_lab::loads;
 use weft_routing::quality::{
     Comparison, Participants, PatternError, SimulateOptions, Traffic, compare, hosts, members,
@@ -18,7 +19,7 @@ use super::inputs::Inputs;
 use super::{in_pool, while_saying};
 use crate::cli::routes::CompareArgs;
 use crate::drawing;
-use crate::output::{print, print_json, say, with_suffix};
+use crate::output::{print, print_json, say};
 
 /// What was found, for programs.
 #[derive(Serialize)]

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use weft_bundle::failure::Failure;
-use weft_bundle::folder::write_shared;
+use weft_bundle::folder::{with_suffix, write_shared};
 use weft_routing::files::write_dot;
 use weft_routing::{EngineReport, Refusal};
 use weft_wire::count_of;
@@ -15,7 +15,7 @@ use super::inputs::Inputs;
 use super::{folder, while_saying, while_writing};
 use crate::cli::routes::ComputeArgs;
 use crate::engine_options::warn_of_fallback;
-use crate::output::{print, print_json, with_suffix};
+use crate::output::{print, print_json};
 use crate::verbs::seconds;
 
 /// What came of it.

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use anyhow::Context;
 use weft_bundle::failure::Failure;
+use weft_bundle::plan::seats;
 use weft_bundle::plan::wanted::{OtherSm, WantedOpensm};
-use weft_lab::seats;
 use weft_topology::{Fabric, Pieces, PortRef, Virtualised};
 use weft_wire::GidPrefix;
 
@@ -87,7 +87,7 @@ pub(super) fn vmms(
 /// The ports that an option names, each in another piece of the fabric.
 fn named(fabric: &Fabric, names: &[String], option: &str) -> anyhow::Result<Vec<PortRef>> {
     let seats = names.iter().map(|name| {
-        let (node, port) = weft_lab::view::find_with_port(fabric, name)?;
+        let (node, port) = seats::find_with_port(fabric, name)?;
         seats::named(fabric, node, port, option)
     });
     let seats: Vec<PortRef> = seats.collect::<anyhow::Result<_>>()?;

@@ -2,57 +2,65 @@
 
 use std::collections::VecDeque;
 use std::fs::File;
-use std::io::{BufWriter, ErrorKind, IsTerminal, Write};
+use std::io::{BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use anyhow::Context;
 use weft_bundle::failure::Failure;
+use weft_bundle::folder::with_suffix;
 use weft_control::Utc;
 use weft_control::agent::Captured;
 use weft_process::utc_now;
 use weft_wire::{PACKET_SIZE_MAX, erf};
 
-use crate::cli::capture::{CaptureArgs, Ring};
-use crate::output::{StdoutClosed, with_suffix};
-
 /// A capture file in the making. Every flush leaves it complete.
-pub(super) struct CaptureFile {
+pub struct CaptureFile {
     out: Out,
     /// Each record names its port.
     named: bool,
     record: Vec<u8>,
 }
 
+/// Where records go.
 enum Out {
     One { path: PathBuf, writer: BufWriter<Box<dyn Write>> },
     Ring(RingFiles),
 }
 
 impl CaptureFile {
-    /// Opens what `-w` and `--ring` say; with records that name their port where there are several.
-    pub(super) fn open(args: &CaptureArgs, named: bool) -> anyhow::Result<Option<Self>> {
-        let Some(path) = &args.write else { return Ok(None) };
-        let piped = path.as_os_str() == "-";
-        let out = match args.ring {
-            Some(_) if piped => {
-                return Err(Failure::bad_input("standard output cannot be a ring of files").into());
-            }
-            Some(ring) => Out::Ring(RingFiles::new(path.clone(), ring)),
-            None if piped => {
-                if std::io::stdout().is_terminal() {
-                    return Err(Failure::bad_input("a terminal cannot show a capture file")
-                        .hint("pipe it, as in `weft capture all -w - | tshark -r -`, or leave `-w -` out")
-                        .into());
-                }
-                Out::one(path, Box::new(std::io::stdout()))?
-            }
-            None => Out::one(path, Box::new(create(path)?))?,
-        };
-        Ok(Some(Self { out, named, record: Vec::new() }))
+    /// A new file, also a named pipe. Where `named`, each record names its port.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn create(path: &Path, named: bool) -> anyhow::Result<Self> {
+        Self::pipe(path, Box::new(create(path)?), named)
+    }
+
+    /// What is open already; errors call it by `path`.
+    ///
+    /// # Errors
+    /// When it cannot be written. A reader that has gone is an [`std::io::Error`] without context.
+    pub fn pipe(path: &Path, file: Box<dyn Write>, named: bool) -> anyhow::Result<Self> {
+        let mut writer = BufWriter::new(file);
+        written(path, writer.write_all(&erf::file_header()).and_then(|()| writer.flush()))?;
+        Ok(Self::new(Out::One { path: path.to_owned(), writer }, named))
+    }
+
+    /// Files of bounded size, called as dumpcap calls them.
+    pub fn ring(path: &Path, ring: Ring, named: bool) -> Self {
+        Self::new(Out::Ring(RingFiles::new(path.to_owned(), ring)), named)
+    }
+
+    fn new(out: Out, named: bool) -> Self {
+        Self { out, named, record: Vec::new() }
     }
 
     /// Appends a packet.
-    pub(super) fn write(&mut self, captured: &Captured) -> anyhow::Result<()> {
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn write(&mut self, captured: &Captured) -> anyhow::Result<()> {
         // No port takes a longer packet; what else an agent may say does not belong into a file.
         let bytes = &captured.packet.0;
         let packet = bytes.get(..PACKET_SIZE_MAX).unwrap_or(bytes);
@@ -73,19 +81,14 @@ impl CaptureFile {
     }
 
     /// Lets others read all that was written.
-    pub(super) fn flush(&mut self) -> anyhow::Result<()> {
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn flush(&mut self) -> anyhow::Result<()> {
         match &mut self.out {
             Out::One { path, writer } => written(path, writer.flush()),
             Out::Ring(ring) => ring.flush(),
         }
-    }
-}
-
-impl Out {
-    fn one(path: &Path, file: Box<dyn Write>) -> anyhow::Result<Self> {
-        let mut writer = BufWriter::new(file);
-        written(path, writer.write_all(&erf::file_header()).and_then(|()| writer.flush()))?;
-        Ok(Self::One { path: path.to_owned(), writer })
     }
 }
 
@@ -96,9 +99,50 @@ fn create(path: &Path) -> anyhow::Result<File> {
 
 fn written(path: &Path, result: std::io::Result<()>) -> anyhow::Result<()> {
     match result {
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Err(StdoutClosed.into()),
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Err(error.into()),
         result => result.with_context(|| format!("cannot write {}", path.display())),
     }
+}
+
+/// Files of bounded size; the oldest is removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ring {
+    /// Number of files to keep.
+    pub files: u32,
+    /// Maximum bytes of each.
+    pub bytes: u64,
+}
+
+impl FromStr for Ring {
+    type Err = InvalidRing;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (files, size) = text.split_once(['x', 'X', '×']).ok_or(InvalidRing::Malformed)?;
+        let (number, unit) = match size.char_indices().next_back().ok_or(InvalidRing::Malformed)? {
+            (at, 'k' | 'K') => (&size[..at], 1 << 10),
+            (at, 'm' | 'M') => (&size[..at], 1 << 20),
+            (at, 'g' | 'G') => (&size[..at], 1 << 30),
+            _ => (size, 1),
+        };
+        let files = files.parse().map_err(|_| InvalidRing::Malformed)?;
+        let bytes: u64 = number.parse().map_err(|_| InvalidRing::Malformed)?;
+        let bytes = bytes.checked_mul(unit).ok_or(InvalidRing::Malformed)?;
+        if files == 0 || bytes < 1024 {
+            return Err(InvalidRing::TooSmall);
+        }
+        Ok(Self { files, bytes })
+    }
+}
+
+/// A text that is no [`Ring`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidRing {
+    /// Not a number, `x` and a size.
+    #[error("files times size, such as 4x10M (K, M and G are powers of 1024)")]
+    Malformed,
+    /// No file, or files without room for a header and a packet.
+    #[error("at least one file of at least 1024 bytes")]
+    TooSmall,
 }
 
 /// Files of bounded size, named as dumpcap names them, of which the newest are kept.
@@ -195,5 +239,18 @@ mod tests {
         let files: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap()).collect();
         assert_eq!(files.len(), 2);
         assert!(files.iter().all(|file| file.metadata().unwrap().len() == 4024));
+    }
+
+    #[test]
+    fn a_ring_is_files_times_size() {
+        let ring = |files, bytes| Ok(Ring { files, bytes });
+        assert_eq!("4x10M".parse(), ring(4, 10 << 20));
+        assert_eq!("1×2048".parse(), ring(1, 2048));
+        assert_eq!("100X1g".parse(), ring(100, 1 << 30));
+        for wrong in
+            ["", "4", "x", "4x", "x10M", "0x10M", "4x10", "4x10T", "-1x10M", "4x99999999999G", "4xM", "4x1é"]
+        {
+            assert!(wrong.parse::<Ring>().is_err(), "{wrong}");
+        }
     }
 }

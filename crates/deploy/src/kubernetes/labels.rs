@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::deploy::kubernetes::Cluster;
-use crate::deploy::services::{Role, Service};
+use crate::kubernetes::Cluster;
+use crate::services::{Role, Service};
 
 /// The API's own limit is 63 characters; a label must have room for one.
 const NAMESPACE_CHARS_MAX: usize = 63;

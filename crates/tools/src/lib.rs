@@ -1,11 +1,25 @@
-//! `weft shell`: programs that use libibumad, or a shell for them, at a node of the laboratory.
+//! Programs of others at a node of a laboratory: infiniband-diags, OpenSM, whatever uses libibumad. They attach by weft's stand-in for
+//! that library, or by ibsim's.
 //!
-//! This process becomes the program, so its exit code and what happens to signals are the program's own. Of a laboratory with remote
-//! processes it stays as the way there, and ends with the program's exit code.
+//! ```text
+//!   program ─ libweft_umad.so ─ socket of the agent, or of this process, which carries it to a remote one
+//!           ─ libumad2sim.so ── server of ibsim's protocol
+//!           ─ /sys/class/infiniband ── files of the node, in a mount namespace
+//! ```
+//!
+//! ```no_run
+//! # fn show(lab: &weft_lab::view::Lab) -> anyhow::Result<()> {
+//! let options = weft_tools::Options { command: vec!["ibnetdiscover".into()], ..Default::default() };
+//! let found = weft_tools::Tool::new(lab, &options)?.command().output()?;
+//! assert!(found.status.success());
+//! # Ok(())
+//! # }
+//! ```
 
-mod far;
 mod namespace;
+mod remote;
 mod server;
+pub mod sysfs;
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt as _;
@@ -14,7 +28,6 @@ use std::process::{Command, ExitCode};
 
 use anyhow::Context;
 use weft_bundle::failure::Failure;
-use weft_bundle::folder::LabFolder;
 use weft_lab::site;
 use weft_lab::view::Lab;
 use weft_managers::preload as library;
@@ -22,9 +35,6 @@ use weft_topology::{NodeIndex, PortRef};
 use weft_umad::user_mad::Request::Ca;
 use weft_umad::{Client, user_mad};
 use weft_wire::PortNum;
-
-use super::sysfs;
-use crate::cli::shell::ShellArgs;
 
 /// Where ibsim listens when nothing else is said.
 const IBSIM_PORT: &str = "7070";
@@ -35,58 +45,96 @@ type Environment = Vec<(&'static str, OsString)>;
 /// The shell of who has none.
 const SHELL: &str = "/bin/sh";
 
-pub(super) fn run(folder: &LabFolder, args: &ShellArgs) -> anyhow::Result<ExitCode> {
-    let lab = Lab::load_live(folder)?;
-    let (node, port) = seat(&lab, args)?;
-    // The way lasts as long as the program.
-    let (library, (way, environment)) = match &args.ibsim {
-        Some(name) => {
-            let library = library::umad2sim()?;
-            let name = if name.is_empty() { server::name(&lab)? } else { name.clone() };
-            (library, (None, ibsim(&lab, node, &name)?))
-        }
-        None => {
-            let (way, mut environment) = umad(&lab, node)?;
-            environment.extend(port.map(|port| ("WEFT_UMAD_PORT", port.to_string().into())));
-            (library::beside(&crate::front::program()?)?, (way, environment))
-        }
-    };
-    let program = program(&args.command);
-    let preload = preload(&library, std::env::var_os("LD_PRELOAD").as_deref());
-    let mut command = match args.sysfs {
-        true => {
-            // Only the program itself is to load the library.
-            let mut command = namespace::command(&tree(&lab, node)?)?;
-            command.arg(namespace::assignment("LD_PRELOAD", &preload)).args(&program);
-            command
-        }
-        false => {
-            let (name, arguments) = program.split_first().context("a program has a name")?;
-            let mut command = Command::new(name);
-            command.args(arguments).env("LD_PRELOAD", preload);
-            command
-        }
-    };
-    // A shell around this one may have another port.
-    command.env_remove("WEFT_UMAD_PORT").envs(environment);
-    if args.command.is_empty() {
-        let label = lab.fabric.label(node);
-        let name = port.map_or_else(|| label.clone(), |port| format!("{label}:{port}"));
-        crate::output::say(&format!("a shell at `{name}`; leave it with `exit`"));
-    }
-    let name = command.get_program().to_string_lossy().into_owned();
-    let ended = if way.is_some() { far::run(command) } else { Err(command.exec()) };
-    let error = match ended {
-        Ok(code) => return Ok(code),
-        Err(error) => error,
-    };
-    let hint = "the program is looked for in PATH, as any shell does";
-    Err(Failure::new(format!("cannot start {name}: {error}")).hint(hint).into())
+/// A program, and where it is to run.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// The node, or `NODE:PORT`, the port for programs that name none; the subnet manager's node, else the file's first HCA, if not said.
+    pub at: Option<String>,
+    /// Attaches by ibsim's protocol, to a server: an IBSIM_SOCKNAME, `udp:ADDRESS:PORT`, or the laboratory's own where this is empty.
+    pub ibsim: Option<String>,
+    /// Whether the node's HCA is mounted under /sys/class, in a namespace of its own.
+    pub sysfs: bool,
+    /// The program and its arguments; the user's shell if there is none.
+    pub command: Vec<OsString>,
 }
 
-/// The node of `--at`, and the port where one is named; a switch has one port for programs.
-fn seat(lab: &Lab, args: &ShellArgs) -> anyhow::Result<(NodeIndex, Option<PortNum>)> {
-    let Some(name) = &args.at else { return Ok((lab.node_or_seat(None)?, None)) };
+/// A program that can be started at a node.
+#[derive(Debug)]
+pub struct Tool {
+    command: Command,
+    /// The way to a remote agent, which lasts as long as this.
+    way: Option<remote::Way>,
+    /// The node, with the port if one was named.
+    pub place: String,
+}
+
+impl Tool {
+    /// Finds the node, its agent and the library that the program loads.
+    ///
+    /// # Errors
+    /// When there is no such node or port, its agent does not run, or the library is not installed.
+    pub fn new(lab: &Lab, options: &Options) -> anyhow::Result<Self> {
+        let (node, port) = seat(lab, options)?;
+        let (library, (way, environment)) = match &options.ibsim {
+            Some(name) => {
+                let library = library::umad2sim()?;
+                let name = if name.is_empty() { server::name(lab)? } else { name.clone() };
+                (library, (None, ibsim(lab, node, &name)?))
+            }
+            None => {
+                let (way, mut environment) = umad(lab, node)?;
+                environment.extend(port.map(|port| ("WEFT_UMAD_PORT", port.to_string().into())));
+                let weft = lab.folder.front().program().context("cannot tell which program this is")?;
+                (library::beside(&weft)?, (way, environment))
+            }
+        };
+        let program = program(&options.command);
+        let preload = preload(&library, std::env::var_os("LD_PRELOAD").as_deref());
+        let mut command = match options.sysfs {
+            true => {
+                // Only the program itself is to load the library.
+                let mut command = namespace::command(&tree(lab, node)?)?;
+                command.arg(namespace::assignment("LD_PRELOAD", &preload)).args(&program);
+                command
+            }
+            false => {
+                let (name, arguments) = program.split_first().context("a program has a name")?;
+                let mut command = Command::new(name);
+                command.args(arguments).env("LD_PRELOAD", preload);
+                command
+            }
+        };
+        // A shell around this one may have another port.
+        command.env_remove("WEFT_UMAD_PORT").envs(environment);
+        let label = lab.fabric.label(node);
+        let place = port.map_or_else(|| label.clone(), |port| format!("{label}:{port}"));
+        Ok(Self { command, way, place })
+    }
+
+    /// The program with its environment, for who starts it and awaits its end. The way to a remote agent ends with this value.
+    pub fn command(&mut self) -> &mut Command {
+        &mut self.command
+    }
+
+    /// This process becomes the program, so its exit code and signals are the program's own. With a remote agent it stays as the way there,
+    /// and returns the program's exit code.
+    ///
+    /// # Errors
+    /// When the program cannot be started.
+    pub fn run(mut self) -> anyhow::Result<ExitCode> {
+        let name = self.command.get_program().to_string_lossy().into_owned();
+        let ended = if self.way.is_some() { remote::run(self.command) } else { Err(self.command.exec()) };
+        ended.map_err(|error| {
+            Failure::new(format!("cannot start {name}: {error}"))
+                .hint("the program is looked for in PATH, as any shell does")
+                .into()
+        })
+    }
+}
+
+/// The node, and the port where one is named; a switch has one port for programs.
+fn seat(lab: &Lab, options: &Options) -> anyhow::Result<(NodeIndex, Option<PortNum>)> {
+    let Some(name) = &options.at else { return Ok((lab.node_or_seat(None)?, None)) };
     let (node, port) = lab.find_seat(name)?;
     let Some(port) = port else { return Ok((node, None)) };
     let label = lab.fabric.label(node);
@@ -98,7 +146,7 @@ fn seat(lab: &Lab, args: &ShellArgs) -> anyhow::Result<(NodeIndex, Option<PortNu
         return Err(Failure::bad_input(message).hint(format!("use --at {label}")).into());
     }
     lab.has_port(PortRef::new(node, port))?;
-    if args.ibsim.is_some() {
+    if options.ibsim.is_some() {
         let message = format!("--at {label}:{port}: under --ibsim the program chooses the port");
         return Err(Failure::bad_input(message)
             .hint(format!("use --at {label}, and name the port to the program, often with -P {port}"))
@@ -108,7 +156,7 @@ fn seat(lab: &Lab, args: &ShellArgs) -> anyhow::Result<(NodeIndex, Option<PortNu
 }
 
 /// What the stand-in for libibumad has to know, and the way to a remote agent.
-fn umad(lab: &Lab, node: NodeIndex) -> anyhow::Result<(Option<far::Way>, Environment)> {
+fn umad(lab: &Lab, node: NodeIndex) -> anyhow::Result<(Option<remote::Way>, Environment)> {
     let guid = lab.guid_at_agent(node);
     let node = lab.fabric.node(node);
     let (agent, device) = lab.record.device(node.guid).context("the laboratory has no such node")?;
@@ -120,7 +168,7 @@ fn umad(lab: &Lab, node: NodeIndex) -> anyhow::Result<(Option<far::Way>, Environ
     }
     let (own, mut way) = (site::of(&lab.folder)?.umad_socket(&agent.name), None);
     if own.is_none() {
-        let socket = way.insert(far::serve(&lab.folder, &agent.name)?).socket();
+        let socket = way.insert(remote::serve(&lab.folder, &agent.name)?).socket();
         let asked = user_mad::connect(socket).and_then(|asked| user_mad::question(asked, &Ca { node: guid }));
         asked.map_err(|error| {
             Failure::new(format!("no program from here reaches `{}`: {error}", device.label)).hint(

@@ -11,11 +11,9 @@ use weft_lab::process::Holder;
 use weft_lab::restart;
 use weft_lab::view::Lab;
 
-use crate::cli::ibsim::IbsimPace;
-
 /// The name of the laboratory's own server, or of one that is started now and ends with this process, which becomes
 /// the program, and with the processes that it leaves behind.
-pub(super) fn name(lab: &Lab) -> anyhow::Result<String> {
+pub(crate) fn name(lab: &Lab) -> anyhow::Result<String> {
     if let Some(listen) = &lab.record.ibsim
         && Holder::of(&lab.folder.place(LabFile::IbsimLock))?.is_some()
     {
@@ -24,7 +22,7 @@ pub(super) fn name(lab: &Lab) -> anyhow::Result<String> {
     // One for each program, so that none takes another's slots.
     let process = format!("{IBSIM}-{}", std::process::id());
     let name = format!("weft-{}-{}", lab.folder.name(), std::process::id());
-    let part = IbsimPart { bound: true, ..IbsimPace::default().part(Listen::Socket(name.clone())) };
+    let part = IbsimPart { bound: true, ..IbsimPart::new(Listen::Socket(name.clone())) };
     folder::write(&lab.folder.locks().join(&process), b"")?;
     bundle::store(&lab.folder.bundle().manager(&process), &part)?;
     let (far, near) = pipe_with(PipeFlags::CLOEXEC).context("cannot make a pipe")?;

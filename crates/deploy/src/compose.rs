@@ -10,11 +10,11 @@ use std::path::Path;
 use serde_json::json;
 use weft_bundle::folder::bundle::{AUTHORITY, HTTP_TOKEN, SCRAPE};
 use weft_bundle::names::HUB;
+use weft_bundle::ports::DOOR_PORT;
 use weft_bundle::record::LabRecord;
-use weft_managers::door::DOOR_PORT;
 
-use crate::deploy::services::{BUNDLE, BundleFile, Program, SCRATCH, Service, TEMPORARY, open_to, sharing};
-use crate::deploy::watch::{
+use crate::services::{BUNDLE, BundleFile, Program, SCRATCH, Service, TEMPORARY, open_to, sharing};
+use crate::watch::{
     self, GRAFANA, GRAFANA_DATA, GRAFANA_PORT, GRAFANA_SETTINGS, PROMETHEUS, PROMETHEUS_PORT, SERIES,
     WatchFile,
 };

@@ -12,7 +12,7 @@ const NO_NAMES: [&str; 9] = ["false", "n", "no", "null", "off", "on", "true", "y
 const WIDTH: usize = 120;
 
 /// A document.
-pub(super) fn document(value: &Value) -> String {
+pub(crate) fn document(value: &Value) -> String {
     let mut text = String::new();
     block(&mut text, value, 0);
     text

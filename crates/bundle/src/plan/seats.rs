@@ -1,12 +1,31 @@
-//! Places of programs in a laboratory: a node, or one of its ports.
+//! Places of programs in a laboratory: a node, or one of its ports, by the names that people give them.
 
 use std::path::Path;
 
-use weft_bundle::failure::Failure;
-use weft_topology::{Fabric, NodeIndex, PortRef};
+use weft_topology::{Fabric, FindError, NodeIndex, PortRef};
 use weft_wire::PortNum;
 
-use crate::view::find_with_port;
+use crate::failure::Failure;
+
+/// The node of that id, GUID or description.
+pub fn find(fabric: &Fabric, name: &str) -> anyhow::Result<NodeIndex> {
+    fabric.find(name).map_err(|error| {
+        Failure::bad_input(error.to_string())
+            .hint("nodes are named by description, GUID (0x…) or id, as `weft ps` lists them")
+            .into()
+    })
+}
+
+/// A node by its name, and its port where one is named: `NODE` or `NODE:PORT`. A node's name may itself contain colons.
+pub fn find_with_port(fabric: &Fabric, text: &str) -> anyhow::Result<(NodeIndex, Option<PortNum>)> {
+    if let Err(FindError::NotFound(_)) = fabric.find(text)
+        && let Some((name, port)) = text.rsplit_once(':')
+        && let Ok(port) = port.parse().map(PortNum)
+    {
+        return Ok((find(fabric, name)?, Some(port)));
+    }
+    Ok((find(fabric, text)?, None))
+}
 
 /// The port of that name that a program can attach to, which `option` asks for: the first one with a cable where none is named.
 pub fn named(
@@ -79,7 +98,7 @@ pub fn of_several(fabric: &Fabric, file: &Path, named: &[String]) -> anyhow::Res
     let mut seats: Vec<PortRef> = Vec::new();
     for name in named {
         let (node, port) = find_with_port(fabric, name)?;
-        let seat = crate::seats::named(fabric, node, port, "--sm-at")?;
+        let seat = self::named(fabric, node, port, "--sm-at")?;
         if seats.contains(&seat) {
             let message = format!("--sm-at names {} twice", fabric.port_label(seat));
             return Err(Failure::bad_input(message).hint("name each port once").into());

@@ -1,4 +1,5 @@
-//! A laboratory's bundle as files for programs that start containers.
+//! A laboratory's bundle as files for others' programs: Compose and Kubernetes, which start its processes, and Prometheus and Grafana,
+//! which watch them.
 
 pub mod compose;
 pub mod kubernetes;

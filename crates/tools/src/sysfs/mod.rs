@@ -1,4 +1,4 @@
-//! `weft sysfs`: the files that the kernel has under /sys of an HCA, for a node of the laboratory.
+//! The files that the kernel has under /sys of an HCA, for a node of the laboratory.
 //!
 //! The node's own management is asked with SMPs from inside; the counters, which the PMA
 //! only tells by LID, are asked of its agent. Nothing is written that no one counts: there are no `hw_counters`.
@@ -8,29 +8,23 @@ mod text;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use anyhow::Context;
 use weft_bundle::failure::Failure;
-use weft_bundle::folder::LabFolder;
 use weft_control::HexGuid;
 use weft_control::agent::{PortEnd, PortTotals};
 use weft_lab::agents::read_ports;
-use weft_lab::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
 use weft_lab::survey::{Session, limits};
 use weft_lab::view::Lab;
 use weft_mgmt::{DirectedPath, Request, SmpRoute, Window};
-use weft_process::readable;
 use weft_topology::NodeIndex;
 use weft_wire::{
     AttributeId, Gid, Guid, GuidInfo, Mad, MlnxExtPortInfo, NodeDescription, NodeInfo, PKey, PKeyTable,
     PortInfo, PortNum,
 };
 
-use crate::cli::shell::SysfsArgs;
-
 /// What programs of weft's libibumad call the device, too.
-const DEVICE: &str = "weft_0";
+pub const DEVICE: &str = "weft_0";
 
 /// The version of the kernel's user_mad interface that libibumad expects.
 const ABI_VERSION: u32 = 5;
@@ -44,27 +38,11 @@ const BLOCKS_MAX: usize = 64;
 
 const WINDOW: Window = Window::Fixed(16);
 
-pub(super) fn run(folder: &LabFolder, args: &SysfsArgs) -> anyhow::Result<()> {
-    let lab = Lab::load_live(folder)?;
-    let node = lab.node_or_seat(args.node.as_deref())?;
-    let mut stop = Signals::watch(&[SIGINT, SIGTERM, SIGHUP])?;
-    write(&lab, node, &args.dir)?;
-    let name = lab.fabric.label(node);
-    crate::output::say(&format!(
-        "wrote `{name}` as {DEVICE} to {}",
-        args.dir.join("class/infiniband").display()
-    ));
-    if let Some(seconds) = args.every {
-        while !readable(&stop, Some(Duration::from_secs(seconds)))? {
-            write(&lab, node, &args.dir)?;
-        }
-        stop.arrived();
-    }
-    Ok(())
-}
-
-/// Writes the node's files to a folder that stands for /sys.
-pub(super) fn write(lab: &Lab, node: NodeIndex, sys: &Path) -> anyhow::Result<()> {
+/// Writes the node's files to a folder that stands for /sys: class/infiniband and class/infiniband_mad.
+///
+/// # Errors
+/// When the node's management or its agent does not answer, or a file cannot be written.
+pub fn write(lab: &Lab, node: NodeIndex, sys: &Path) -> anyhow::Result<()> {
     let node = lab.fabric.node(node);
     let numbers: Vec<PortNum> = node.end_ports().map(|(port, _)| port).collect();
     let tree =

@@ -1,35 +1,20 @@
 //! `weft capture`
-//!
-//! ```text
-//!   agents ──Captured──▶ Sources ──▶ Merge ──in order of time──▶ file, ring, pipe
-//!                                                            └─▶ lines or JSON
-//! ```
-
-mod file;
-mod merge;
-mod plan;
-mod show;
-mod source;
 
 use std::collections::BTreeMap;
+use std::io::{self, ErrorKind, IsTerminal as _};
 use std::time::{Duration, Instant};
 
 use indicatif::ProgressBar;
 use weft_bundle::failure::Failure;
 use weft_bundle::folder::LabFolder;
+use weft_capture::{Capture, CaptureFile, Shown};
 use weft_control::agent::Captured;
 use weft_lab::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
 use weft_lab::view::Lab;
-use weft_process::utc_now;
 use weft_wire::{Guid, count_of};
 
-use self::file::CaptureFile;
-use self::merge::Merge;
-use self::plan::Plan;
-use self::show::Shown;
-use self::source::Sources;
 use crate::cli::capture::CaptureArgs;
-use crate::output::{print, say};
+use crate::output::{StdoutClosed, print, say};
 use crate::progress::spinner;
 
 /// How often the line that counts is drawn again.
@@ -38,48 +23,52 @@ const PROGRESS_INTERVAL: Duration = Duration::from_millis(200);
 pub(super) fn run(folder: &LabFolder, args: &CaptureArgs) -> anyhow::Result<()> {
     weft_process::raise_file_limit();
     let lab = Lab::load_for(folder, args.ports.iter().map(String::as_str))?;
-    let plan = Plan::new(&lab, &args.ports)?;
-    let (ports, agents) = (plan.ports, plan.taps.len());
     let mut signals = Signals::watch(&[SIGINT, SIGTERM, SIGHUP])?;
-    let mut sources = Sources::open(folder, plan)?;
-    let mut sink = Sink::open(&lab, args, ports > 1)?;
-    let mut merge = Merge::new(sources.count());
-    let deadline = args.seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds));
-    let (ports, agents) = (count_of(ports, "port"), count_of(agents, "agent"));
+    let capture = Capture::begin(&lab, &args.ports)?;
+    let mut sink = Sink::open(&lab, args, capture.ports() > 1)?;
+    let (ports, agents) = (count_of(capture.ports(), "port"), count_of(capture.agents(), "agent"));
     say(&format!("capturing at {ports} of {agents}; press Ctrl-C to end"));
-    loop {
-        let now = utc_now().as_nanos();
-        while let Some(packet) = merge.pop(now).filter(|_| !sink.is_full()) {
-            sink.take(&packet)?;
-        }
-        sink.flush(sources.lost())?;
-        let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-        if sink.is_full() || left.is_some_and(|left| left.is_zero()) || signals.arrived() {
-            break;
-        }
-        let timeout = [left, merge.wait(now)].into_iter().flatten().min();
-        if !sources.wait(&signals, timeout, |packet| merge.push(packet))? {
-            say("the laboratory is being taken down");
-            break;
-        }
-    }
-    sources.end(|packet| merge.push(packet))?;
-    while let Some(packet) = merge.pop_any().filter(|_| !sink.is_full()) {
-        sink.take(&packet)?;
-    }
-    sink.flush(sources.lost())?;
+    let totals = capture.run(&mut signals, args.seconds.map(Duration::from_secs), &mut sink)?;
     sink.end();
-    let late = match merge.late() {
+    let late = match totals.late {
         0 => String::new(),
         late => format!(", {late} out of order"),
     };
     let (packets, bytes) = (count_of(whole(sink.packets), "packet"), count_of(whole(sink.bytes), "byte"));
-    say(&format!("captured {packets}, {bytes}; {} lost{late}", sources.lost()));
+    say(&format!("captured {packets}, {bytes}; {} lost{late}", totals.lost));
     Ok(())
 }
 
 fn whole(count: u64) -> usize {
     usize::try_from(count).unwrap_or(usize::MAX)
+}
+
+/// The file that `-w` and `--ring` name, with records that name their port where there are several.
+fn file(args: &CaptureArgs, named: bool) -> anyhow::Result<Option<CaptureFile>> {
+    let Some(path) = &args.write else { return Ok(None) };
+    let piped = path.as_os_str() == "-";
+    let file = match args.ring {
+        Some(_) if piped => {
+            return Err(Failure::bad_input("standard output cannot be a ring of files").into());
+        }
+        Some(ring) => CaptureFile::ring(path, ring, named),
+        None if piped && io::stdout().is_terminal() => {
+            return Err(Failure::bad_input("a terminal cannot show a capture file")
+                .hint("pipe it, as in `weft capture all -w - | tshark -r -`, or leave `-w -` out")
+                .into());
+        }
+        None if piped => CaptureFile::pipe(path, Box::new(io::stdout()), named).map_err(closed)?,
+        None => CaptureFile::create(path, named).map_err(closed)?,
+    };
+    Ok(Some(file))
+}
+
+/// A reader that has closed its pipe has seen enough.
+fn closed(error: anyhow::Error) -> anyhow::Error {
+    match error.downcast_ref::<io::Error>() {
+        Some(closed) if closed.kind() == ErrorKind::BrokenPipe => StdoutClosed.into(),
+        _ => error,
+    }
 }
 
 /// Where packets go.
@@ -111,7 +100,7 @@ impl Sink {
             let failure = Failure::bad_input("standard output cannot be both a capture file and JSON");
             return Err(failure.into());
         }
-        let file = CaptureFile::open(args, named)?;
+        let file = file(args, named)?;
         let show = match &file {
             _ if args.json => Show::Json,
             Some(_) => Show::Nothing,
@@ -125,6 +114,14 @@ impl Sink {
         Ok(Self { file, lines: String::new(), show, names, packets, bytes, packets_max, progress, drawn })
     }
 
+    fn end(&mut self) {
+        if let Some(progress) = self.progress.take() {
+            progress.finish_and_clear();
+        }
+    }
+}
+
+impl weft_capture::Sink for Sink {
     /// As many packets were taken as were asked for.
     fn is_full(&self) -> bool {
         self.packets >= self.packets_max
@@ -132,7 +129,7 @@ impl Sink {
 
     fn take(&mut self, packet: &Captured) -> anyhow::Result<()> {
         if let Some(file) = &mut self.file {
-            file.write(packet)?;
+            file.write(packet).map_err(closed)?;
         }
         if self.show != Show::Nothing {
             let node = self.names.get(&packet.end.node.0).map_or("?", String::as_str);
@@ -145,10 +142,9 @@ impl Sink {
         Ok(())
     }
 
-    /// Lets the user see all that was taken.
     fn flush(&mut self, lost: u64) -> anyhow::Result<()> {
         if let Some(file) = &mut self.file {
-            file.flush()?;
+            file.flush().map_err(closed)?;
         }
         if !self.lines.is_empty() {
             print(&std::mem::take(&mut self.lines))?;
@@ -162,11 +158,5 @@ impl Sink {
             progress.tick();
         }
         Ok(())
-    }
-
-    fn end(&mut self) {
-        if let Some(progress) = self.progress.take() {
-            progress.finish_and_clear();
-        }
     }
 }

@@ -20,7 +20,7 @@ const HELD_MAX: usize = 65_536;
 
 /// Packets that wait for older ones.
 #[derive(Debug)]
-pub(super) struct Merge {
+pub(crate) struct Merge {
     hold_ns: u64,
     /// Time and number of each packet.
     order: BinaryHeap<Reverse<(u64, u64)>>,
@@ -32,7 +32,7 @@ pub(super) struct Merge {
 
 impl Merge {
     /// Packets of `sources` agents: those of one are in order already.
-    pub(super) fn new(sources: usize) -> Self {
+    pub(crate) fn new(sources: usize) -> Self {
         let hold = if sources > 1 { HOLD } else { Duration::ZERO };
         Self {
             hold_ns: u64::try_from(hold.as_nanos()).unwrap_or(u64::MAX),
@@ -45,14 +45,14 @@ impl Merge {
     }
 
     /// Takes a packet.
-    pub(super) fn push(&mut self, packet: Captured) {
+    pub(crate) fn push(&mut self, packet: Captured) {
         self.order.push(Reverse((packet.time_ns, self.next)));
         self.packets.insert(self.next, packet);
         self.next += 1;
     }
 
     /// The oldest packet, once it is old enough.
-    pub(super) fn pop(&mut self, now_ns: u64) -> Option<Captured> {
+    pub(crate) fn pop(&mut self, now_ns: u64) -> Option<Captured> {
         let Reverse((time_ns, _)) = *self.order.peek()?;
         // A clock that was put back must not hold anything up for as long as it was.
         let old = now_ns.abs_diff(time_ns) >= self.hold_ns;
@@ -60,7 +60,7 @@ impl Merge {
     }
 
     /// The oldest packet, however old.
-    pub(super) fn pop_any(&mut self) -> Option<Captured> {
+    pub(crate) fn pop_any(&mut self) -> Option<Captured> {
         let Reverse((time_ns, number)) = self.order.pop()?;
         self.late += u64::from(time_ns < self.last_ns);
         self.last_ns = self.last_ns.max(time_ns);
@@ -68,13 +68,13 @@ impl Merge {
     }
 
     /// How long the oldest packet still has to wait; `None` without any.
-    pub(super) fn wait(&self, now_ns: u64) -> Option<Duration> {
+    pub(crate) fn wait(&self, now_ns: u64) -> Option<Duration> {
         let Reverse((time_ns, _)) = *self.order.peek()?;
         Some(Duration::from_nanos(self.hold_ns.saturating_sub(now_ns.abs_diff(time_ns))))
     }
 
     /// Packets that were let go behind younger ones.
-    pub(super) fn late(&self) -> u64 {
+    pub(crate) fn late(&self) -> u64 {
         self.late
     }
 }

@@ -30,7 +30,7 @@ const EOPNOTSUPP: u32 = 95;
 
 /// Runs a program to its end, which is this process's end too: the way to the laboratory is in this process. Signals that would end
 /// this process are for the program.
-pub(super) fn run(mut command: Command) -> io::Result<ExitCode> {
+pub(crate) fn run(mut command: Command) -> io::Result<ExitCode> {
     // The program gets these two from the terminal as well.
     let _from_terminal = Signals::watch(&[SIGINT, SIGQUIT]).map_err(io::Error::other)?;
     let ends = [(SIGTERM, Signal::TERM), (SIGHUP, Signal::HUP)];
@@ -56,10 +56,11 @@ pub(super) fn run(mut command: Command) -> io::Result<ExitCode> {
 }
 
 /// Where programs connect to, as they do to an agent of their own machine. The file goes with this.
-pub(super) struct Way(PathBuf);
+#[derive(Debug)]
+pub(crate) struct Way(PathBuf);
 
 impl Way {
-    pub(super) fn socket(&self) -> &Path {
+    pub(crate) fn socket(&self) -> &Path {
         &self.0
     }
 }
@@ -72,32 +73,30 @@ impl Drop for Way {
 }
 
 /// Listens in the folder, for this process's own program alone, until the process ends.
-pub(super) fn serve(folder: &LabFolder, agent: &str) -> anyhow::Result<Way> {
+pub(crate) fn serve(folder: &LabFolder, agent: &str) -> anyhow::Result<Way> {
     let way = Way(folder.umad_socket(&format!("s{}", std::process::id())));
     let socket = way.socket();
     let listener = listen(socket, SocketFlags::empty())
         .with_context(|| format!("cannot listen at {}", socket.display()))?;
-    let agent = folder.agent_socket(agent);
+    let (lab, agent) = (folder.clone(), folder.agent_socket(agent));
     thread::Builder::new()
         .name("programs".into())
-        .spawn(move || accept_all(&listener, &agent))
+        .spawn(move || accept_all(&lab, &listener, &agent))
         .context("cannot start a thread")?;
     Ok(way)
 }
 
-fn accept_all(listener: &OwnedFd, agent: &Path) {
+fn accept_all(lab: &LabFolder, listener: &OwnedFd, agent: &Path) {
     let lines = Arc::new(AtomicUsize::new(0));
     loop {
         match accept(listener) {
             Ok(line) if weft_process::is_welcome(&line) && lines.load(Ordering::Relaxed) < LINES_MAX => {
                 lines.fetch_add(1, Ordering::Relaxed);
-                let (counted, agent) = (lines.clone(), agent.to_owned());
+                let (counted, lab, agent) = (lines.clone(), lab.clone(), agent.to_owned());
                 let carry = move || {
                     // Both ends see that it ends, but not why.
-                    if let Err(error) = carry(&line, &agent) {
-                        crate::output::say(&format!(
-                            "a program's connection to the agent has ended: {error}"
-                        ));
+                    if let Err(error) = carry(&lab, &line, &agent) {
+                        lab.say(&format!("a program's connection to the agent has ended: {error}"));
                     }
                     counted.fetch_sub(1, Ordering::Relaxed);
                 };
@@ -113,11 +112,11 @@ fn accept_all(listener: &OwnedFd, agent: &Path) {
 }
 
 /// Carries one connection both ways until either side ends it.
-fn carry(line: &OwnedFd, agent: &PathBuf) -> io::Result<()> {
+fn carry(lab: &LabFolder, line: &OwnedFd, agent: &Path) -> io::Result<()> {
     let agent = UnixStream::connect(agent)?;
     thread::scope(|scope| {
         scope.spawn(|| {
-            let _ = from_agent(&agent, line);
+            let _ = from_agent(lab, &agent, line);
             // The other direction may wait for the program.
             let _ = shutdown(line, rustix::net::Shutdown::Both);
         });
@@ -150,7 +149,7 @@ fn to_agent(line: &OwnedFd, mut agent: &UnixStream) -> io::Result<()> {
     }
 }
 
-fn from_agent(mut agent: &UnixStream, line: &OwnedFd) -> io::Result<()> {
+fn from_agent(lab: &LabFolder, mut agent: &UnixStream, line: &OwnedFd) -> io::Result<()> {
     let (mut buffer, mut decoder) = (vec![0; READ_BYTES], Decoder::new());
     loop {
         let count = match agent.read(&mut buffer) {
@@ -163,7 +162,7 @@ fn from_agent(mut agent: &UnixStream, line: &OwnedFd) -> io::Result<()> {
             match message {
                 ServerMessage::User(flat) => unflatten(flat)?.send(line, SendFlags::empty())?,
                 ServerMessage::Refused { reason } => {
-                    crate::output::say(&format!("the agent refuses the program: {reason}"));
+                    lab.say(&format!("the agent refuses the program: {reason}"));
                     return Ok(());
                 }
                 _ => return Err(io::ErrorKind::InvalidData.into()),

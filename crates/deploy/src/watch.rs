@@ -4,10 +4,10 @@ use anyhow::Context;
 use weft_bundle::folder::bundle::{Bundle, SCRAPE};
 use weft_bundle::folder::{private_folder, write as write_file};
 
-use crate::deploy::services::BUNDLE;
+use crate::services::BUNDLE;
 
 /// Their folder in a bundle.
-pub(crate) const WATCH: &str = "watch";
+pub const WATCH: &str = "watch";
 /// Where the consoles and their library are.
 const CONSOLES: &str = "watch/consoles";
 const LIBRARY: &str = "watch/console_libraries";
@@ -26,17 +26,17 @@ const FOLDERS: [&str; 7] = [
 ];
 
 /// The names of the services, by which Grafana finds Prometheus, too.
-pub(super) const PROMETHEUS: &str = "prometheus";
-pub(super) const GRAFANA: &str = "grafana";
+pub(crate) const PROMETHEUS: &str = "prometheus";
+pub(crate) const GRAFANA: &str = "grafana";
 /// Where they answer.
-pub(super) const PROMETHEUS_PORT: u16 = 9090;
-pub(super) const GRAFANA_PORT: u16 = 3000;
+pub(crate) const PROMETHEUS_PORT: u16 = 9090;
+pub(crate) const GRAFANA_PORT: u16 = 3000;
 /// What each can write to: what it has scraped, and what it knows of its own.
-pub(super) const SERIES: &str = "/prometheus";
-pub(super) const GRAFANA_DATA: &str = "/grafana";
+pub(crate) const SERIES: &str = "/prometheus";
+pub(crate) const GRAFANA_DATA: &str = "/grafana";
 
 /// Grafana shows dashboards to whoever reaches it, has no accounts, and asks no server but Prometheus.
-pub(super) const GRAFANA_SETTINGS: [(&str, &str); 14] = [
+pub(crate) const GRAFANA_SETTINGS: [(&str, &str); 14] = [
     ("GF_PATHS_DATA", GRAFANA_DATA),
     ("GF_PATHS_LOGS", "/grafana/logs"),
     ("GF_PATHS_PLUGINS", "/grafana/plugins"),
@@ -54,16 +54,16 @@ pub(super) const GRAFANA_SETTINGS: [(&str, &str); 14] = [
 ];
 
 /// A file of `contrib/`, with the name of its secret in a compose file.
-pub(super) struct WatchFile {
-    pub(super) name: &'static str,
+pub(crate) struct WatchFile {
+    pub(crate) name: &'static str,
     /// Its path in a bundle.
-    pub(super) path: &'static str,
-    pub(super) text: &'static str,
+    pub(crate) path: &'static str,
+    pub(crate) text: &'static str,
 }
 
 impl WatchFile {
     /// Its name without folders.
-    pub(super) fn base(&self) -> &'static str {
+    pub(crate) fn base(&self) -> &'static str {
         self.path.rsplit('/').next().unwrap_or(self.path)
     }
 }
@@ -74,7 +74,7 @@ macro_rules! watch_file {
         watch_file!($name, concat!("prometheus/", $path), concat!("watch/", $path))
     };
     ($name:literal, $from:expr, $path:expr) => {
-        WatchFile { name: $name, path: $path, text: include_str!(concat!("../../../../contrib/", $from)) }
+        WatchFile { name: $name, path: $path, text: include_str!(concat!("../../../contrib/", $from)) }
     };
 }
 
@@ -86,11 +86,11 @@ macro_rules! dashboard {
 }
 
 /// Rules.
-pub(super) static RULES: [WatchFile; 2] =
+pub(crate) static RULES: [WatchFile; 2] =
     [watch_file!("watch-recording", "weft.recording.yml"), watch_file!("watch-alerts", "weft.alerts.yml")];
 
 /// Consoles and their library.
-pub(super) static PAGES: [WatchFile; 9] = [
+pub(crate) static PAGES: [WatchFile; 9] = [
     watch_file!("watch-library", "console_libraries/weft.lib"),
     watch_file!("watch-index", "consoles/index.html"),
     watch_file!("watch-overview", "consoles/weft-overview.html"),
@@ -103,7 +103,7 @@ pub(super) static PAGES: [WatchFile; 9] = [
 ];
 
 /// Dashboards of Grafana.
-pub(super) static BOARDS: [WatchFile; 7] = [
+pub(crate) static BOARDS: [WatchFile; 7] = [
     dashboard!("dashboard-overview", "weft-overview.json"),
     dashboard!("dashboard-ports", "weft-ports.json"),
     dashboard!("dashboard-congestion", "weft-congestion.json"),
@@ -114,7 +114,7 @@ pub(super) static BOARDS: [WatchFile; 7] = [
 ];
 
 /// Where Grafana finds Prometheus, and its dashboards.
-pub(super) static SOURCES: [WatchFile; 2] = [
+pub(crate) static SOURCES: [WatchFile; 2] = [
     watch_file!(
         "grafana-datasources",
         "grafana/provisioning/datasources/weft.yml",
@@ -128,17 +128,17 @@ pub(super) static SOURCES: [WatchFile; 2] = [
 ];
 
 /// What Prometheus reads beside its scrape file.
-pub(super) fn of_prometheus() -> impl Iterator<Item = &'static WatchFile> {
+pub(crate) fn of_prometheus() -> impl Iterator<Item = &'static WatchFile> {
     RULES.iter().chain(&PAGES)
 }
 
 /// What Grafana reads.
-pub(super) fn of_grafana() -> impl Iterator<Item = &'static WatchFile> {
+pub(crate) fn of_grafana() -> impl Iterator<Item = &'static WatchFile> {
     SOURCES.iter().chain(&BOARDS)
 }
 
 /// The arguments of Prometheus in a container.
-pub(super) fn prometheus_arguments() -> Vec<String> {
+pub(crate) fn prometheus_arguments() -> Vec<String> {
     vec![
         format!("--config.file={BUNDLE}/{SCRAPE}"),
         format!("--storage.tsdb.path={SERIES}"),

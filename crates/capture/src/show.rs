@@ -3,18 +3,16 @@
 use std::fmt::Write as _;
 
 use serde::Serialize;
-use weft_control::Utc;
 use weft_control::agent::Captured;
-use weft_wire::{
-    DirectedSmp, Guid, Lid, Mad, MgmtClass, Packet, QpNum, ServiceLevel, VirtualLane, printable_json,
-};
+use weft_control::{HexGuid, Utc};
+use weft_wire::{DirectedSmp, Lid, Mad, MgmtClass, Packet, QpNum, ServiceLevel, VirtualLane, printable_json};
 
 /// A packet with all that is printed of it.
 #[derive(Debug, Serialize)]
-pub(super) struct Shown {
+pub struct Shown {
     time: String,
     node: String,
-    guid: Guid,
+    guid: HexGuid,
     port: u8,
     direction: &'static str,
     bytes: usize,
@@ -68,12 +66,12 @@ fn is_zero(number: &u32) -> bool {
 
 impl Shown {
     /// Reads a packet that was captured at a port of the node with this name.
-    pub(super) fn new(captured: &Captured, node: &str) -> Self {
+    pub fn new(captured: &Captured, node: &str) -> Self {
         let packet = Packet::parse(captured.packet.0.clone()).ok();
         Self {
             time: Utc::from_nanos(captured.time_ns).rfc3339(9),
             node: node.to_owned(),
-            guid: captured.end.node.0,
+            guid: captured.end.node,
             port: captured.end.port.0,
             direction: if captured.sent { "sent" } else { "received" },
             bytes: captured.packet.0.len(),
@@ -85,7 +83,7 @@ impl Shown {
     }
 
     /// One line with its end: time, port, direction, what it is, and how it travels.
-    pub(super) fn line(&self) -> String {
+    pub fn line(&self) -> String {
         let mut line = String::new();
         if self.lost_before > 0 {
             let _ = writeln!(line, "… {} packets lost", self.lost_before);
@@ -124,9 +122,11 @@ impl Shown {
     }
 
     /// One line of JSON with its end.
-    pub(super) fn json(&self) -> anyhow::Result<String> {
-        let mut value = serde_json::to_value(self)?;
-        crate::output::name_guids(&mut value);
+    ///
+    /// # Errors
+    /// Never, unless serde has one.
+    pub fn json(&self) -> anyhow::Result<String> {
+        let value = serde_json::to_value(self)?;
         Ok(format!("{}\n", printable_json(&value.to_string())))
     }
 }

@@ -9,13 +9,13 @@ use weft_bundle::folder::bundle::{AUTHORITY, Bundle, HTTP_TOKEN, SCRAPE};
 use weft_bundle::record::LabRecord;
 use weft_link::PAGES;
 
-use crate::deploy::kubernetes::{Cluster, JOB, METRICS, SECRET_MODE, labels, object, opaque, pod_context};
-use crate::deploy::services::{BUNDLE, TEMPORARY};
-use crate::deploy::watch::{
+use crate::kubernetes::{Cluster, JOB, METRICS, SECRET_MODE, labels, object, opaque, pod_context};
+use crate::services::{BUNDLE, TEMPORARY};
+use crate::watch::{
     BOARDS, GRAFANA, GRAFANA_DATA, GRAFANA_PORT, GRAFANA_SETTINGS, PAGES as CONSOLES, PROMETHEUS,
     PROMETHEUS_PORT, RULES, SERIES, SOURCES, WatchFile, prometheus_arguments,
 };
-use crate::deploy::yaml;
+use crate::yaml;
 
 /// The component that all of these objects are labelled with, but for the pods.
 const COMPONENT: &str = "metrics";

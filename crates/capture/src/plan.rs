@@ -14,16 +14,16 @@ const PORTS_MAX: usize = 4096;
 
 /// What is to be captured.
 #[derive(Debug)]
-pub(super) struct Plan {
+pub(crate) struct Plan {
     /// How many ports.
-    pub(super) ports: usize,
+    pub(crate) ports: usize,
     /// What each agent is asked, by its name.
-    pub(super) taps: BTreeMap<String, Tap>,
+    pub(crate) taps: BTreeMap<String, Tap>,
 }
 
 impl Plan {
     /// Reads `NODE:PORT`, `NODE` and `all`.
-    pub(super) fn new(lab: &Lab, names: &[String]) -> anyhow::Result<Self> {
+    pub(crate) fn new(lab: &Lab, names: &[String]) -> anyhow::Result<Self> {
         if names.iter().any(|name| name == "all") {
             let taps = lab.record.agents.iter().map(|agent| (agent.name.clone(), Tap::Everything));
             return Ok(Self { ports: 2 * lab.fabric.cables().count(), taps: taps.collect() });

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::deploy::kubernetes::{Cluster, labels, object};
-use crate::deploy::services::{Role, Service};
+use crate::kubernetes::{Cluster, labels, object};
+use crate::services::{Role, Service};
 
 /// How long a check may take, in seconds.
 const CHECK_TAKES: usize = 10;

@@ -14,7 +14,7 @@ use weft_process::lock::holder;
 use weft_process::{Client, ClientError, poll_for};
 use weft_wire::count_of;
 
-use super::plan::Plan;
+use crate::plan::Plan;
 
 /// How long all agents together have to tell the last packets.
 const END_PATIENCE: Duration = Duration::from_secs(3);
@@ -24,7 +24,7 @@ const RETRY: Duration = Duration::from_millis(50);
 
 /// All agents of a capture.
 #[derive(Debug)]
-pub(super) struct Sources {
+pub(crate) struct Sources {
     lab: LabFolder,
     sources: Vec<Source>,
     retry_at: Option<Instant>,
@@ -121,7 +121,7 @@ impl Source {
 
 impl Sources {
     /// Begins to capture at all agents that run; none at all is an error.
-    pub(super) fn open(lab: &LabFolder, plan: Plan) -> anyhow::Result<Self> {
+    pub(crate) fn open(lab: &LabFolder, plan: Plan) -> anyhow::Result<Self> {
         let source = |(agent, tap): (String, Tap)| {
             let socket = lab.control(&agent);
             Source { agent, socket, tap, state: State::Absent, lost_told: 0, ahead_ns: 0 }
@@ -135,23 +135,23 @@ impl Sources {
                 .into());
         }
         if absent > 0 {
-            crate::output::say(&format!("not running yet: {}; captured once up", count_of(absent, "agent")));
+            lab.say(&format!("not running yet: {}; captured once up", count_of(absent, "agent")));
         }
         Ok(sources)
     }
 
     /// How many agents there are.
-    pub(super) fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.sources.len()
     }
 
     /// Packets that agents did not tell.
-    pub(super) fn lost(&self) -> u64 {
+    pub(crate) fn lost(&self) -> u64 {
         self.lost + self.sources.iter().map(|source| source.lost_told).sum::<u64>()
     }
 
     /// Waits for packets and takes some; false when the laboratory is being taken down.
-    pub(super) fn wait(
+    pub(crate) fn wait(
         &mut self,
         signals: &Signals,
         timeout: Option<Duration>,
@@ -164,21 +164,21 @@ impl Sources {
             gone += usize::from(matches!(self.read(index, &mut take)?, Read::Gone));
         }
         if gone > 0 {
-            if self.is_being_taken_down() {
+            if !self.goes_on() {
                 return Ok(false);
             }
-            crate::output::say(&format!("{} ended; captured again once back", count_of(gone, "agent")));
+            self.lab.say(&format!("{} ended; captured again once back", count_of(gone, "agent")));
             self.retry_at = Some(Instant::now() + RETRY);
         }
         if self.retry_at.is_some_and(|at| at <= Instant::now()) {
             self.look_for_absent()?;
-            return Ok(!self.is_being_taken_down());
+            return Ok(self.goes_on());
         }
         Ok(true)
     }
 
     /// Lets every agent tell its last packets, and waits for them.
-    pub(super) fn end(&mut self, mut take: impl FnMut(Captured)) -> anyhow::Result<()> {
+    pub(crate) fn end(&mut self, mut take: impl FnMut(Captured)) -> anyhow::Result<()> {
         for source in &mut self.sources {
             source.state = match std::mem::replace(&mut source.state, State::Ended) {
                 State::Capturing(mut client, request) => match client.post(Request::Cancel { request }) {
@@ -193,7 +193,7 @@ impl Sources {
             let left = deadline.saturating_duration_since(Instant::now());
             let ready = self.ready(None, Some(left))?;
             if ready.is_empty() && left.is_zero() {
-                crate::output::say("some agents do not tell their last packets");
+                self.lab.say("some agents do not tell their last packets");
                 break;
             }
             for index in ready {
@@ -241,8 +241,13 @@ impl Sources {
         Ok(absent)
     }
 
-    fn is_being_taken_down(&self) -> bool {
+    /// Whether the laboratory is not being taken down.
+    fn goes_on(&self) -> bool {
         let lock = self.lab.place(LabFile::DownLock);
-        !lock.exists() || holder(&lock).is_ok_and(|holder| holder.is_some())
+        let goes_on = lock.exists() && !holder(&lock).is_ok_and(|holder| holder.is_some());
+        if !goes_on {
+            self.lab.say("the laboratory is being taken down");
+        }
+        goes_on
     }
 }

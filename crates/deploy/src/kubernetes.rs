@@ -12,12 +12,11 @@ use serde_json::{Value, json};
 use weft_bundle::failure::Failure;
 use weft_bundle::folder::bundle::Bundle;
 use weft_bundle::names::HUB;
+use weft_bundle::ports::DOOR_PORT;
 use weft_bundle::record::LabRecord;
-use weft_managers::door::DOOR_PORT;
 
-use crate::deploy::services::{BUNDLE, Program, SCRATCH, Service, TEMPORARY, services};
-use crate::deploy::yaml;
-use crate::site::metrics;
+use crate::services::{BUNDLE, Program, SCRATCH, Service, TEMPORARY, services};
+use crate::yaml;
 
 pub use labels::{is_namespace, is_object_name};
 
@@ -75,7 +74,7 @@ pub fn render(record: &LabRecord, bundle: &Bundle, cluster: &Cluster<'_>) -> any
         add("", &secret(service, bundle, cluster)?);
         // OpenSM runs in the pod of its agent.
         let Some(port) = service.port else { continue };
-        let job = metrics::job_of(record, &service.name);
+        let job = record.kinds().find(|(name, _)| *name == service.name).and_then(|(_, kind)| kind.job());
         let ports = Ports { own: port, metrics: record.metrics_port().filter(|_| job.is_some()) };
         add("", &headless(service, job, ports, cluster));
         add(&service.about, &stateful_set(service, &beside(service, &services), ports, cluster));

@@ -35,7 +35,7 @@ exec env "$@"
 "#;
 
 /// A command that runs a program over the tree, once the program and its `NAME=VALUE` environment are added.
-pub(super) fn command(tree: &Path) -> anyhow::Result<Command> {
+pub(crate) fn command(tree: &Path) -> anyhow::Result<Command> {
     let mut refusal = String::new();
     for way in WAYS {
         let mut probe = Command::new("unshare");
@@ -55,7 +55,7 @@ pub(super) fn command(tree: &Path) -> anyhow::Result<Command> {
 }
 
 /// `NAME=VALUE` for `env`.
-pub(super) fn assignment(name: &str, value: &OsString) -> OsString {
+pub(crate) fn assignment(name: &str, value: &OsString) -> OsString {
     let mut assignment = OsString::from(name);
     assignment.push("=");
     assignment.push(value);

@@ -6,18 +6,18 @@ use std::path::Path;
 use weft_bundle::folder::LabFolder;
 use weft_bundle::folder::bundle::opensm_options;
 use weft_bundle::names::{HUB, PM, VMM};
+use weft_bundle::ports::DOOR_PORT;
 use weft_bundle::record::{AgentRecord, LabRecord, OtherPlace};
-use weft_managers::door::DOOR_PORT;
 use weft_wire::Guid;
 
 /// Where a container finds its part of the bundle.
-pub(super) const BUNDLE: &str = "/bundle";
+pub(crate) const BUNDLE: &str = "/bundle";
 /// The folder that its process runs in; of the file system in memory above it only the mode is sure.
-pub(super) const RUN: &str = "/run/weft/run";
+pub(crate) const RUN: &str = "/run/weft/run";
 /// What of a container can be written to.
-pub(super) const SCRATCH: &str = "/run/weft";
+pub(crate) const SCRATCH: &str = "/run/weft";
 /// Where OpenSM writes.
-pub(super) const TEMPORARY: &str = "/tmp";
+pub(crate) const TEMPORARY: &str = "/tmp";
 /// The volume that OpenSM and its agent share.
 /// The volume that an agent shares with a subnet manager of the user's.
 const OWN_SM_VOLUME: &str = "sm-run";
@@ -33,7 +33,7 @@ const CHECK_EVERY: std::ops::RangeInclusive<usize> = 5..=60;
 
 /// A file of the bundle.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct BundleFile {
+pub(crate) struct BundleFile {
     /// What a compose file calls it.
     pub name: String,
     /// Its path in the bundle.
@@ -42,7 +42,7 @@ pub(super) struct BundleFile {
 
 /// What a process is to a laboratory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Role {
+pub(crate) enum Role {
     /// It runs devices.
     #[default]
     Agent,
@@ -60,7 +60,7 @@ pub(super) enum Role {
 
 impl Role {
     /// Its name as a label of Kubernetes.
-    pub(super) fn label(self) -> &'static str {
+    pub(crate) fn label(self) -> &'static str {
         match self {
             Self::Agent => "agent",
             Self::SubnetManager => "subnet-manager",
@@ -74,7 +74,7 @@ impl Role {
 
 /// What a service runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Program {
+pub(crate) enum Program {
     /// weft.
     #[default]
     Weft,
@@ -84,7 +84,7 @@ pub(super) enum Program {
 
 /// One service.
 #[derive(Default)]
-pub(super) struct Service {
+pub(crate) struct Service {
     /// Its name, by which others find it, too.
     pub name: String,
     /// What it is, for people.
@@ -115,21 +115,21 @@ pub(super) struct Service {
 
 impl Service {
     /// The command of its health check.
-    pub(super) fn health_check(&self) -> Vec<String> {
+    pub(crate) fn health_check(&self) -> Vec<String> {
         // OpenSM answers what concerns the subnet when that is up.
         let asks = self.life_check().unwrap_or_else(|| ["saquery", "-c"].map(str::to_owned).to_vec());
         asks.into_iter().chain(self.asked.map(str::to_owned)).collect()
     }
 
     /// The command that asks whether the process itself answers, whatever it waits for. OpenSM answers nothing before its subnet is up.
-    pub(super) fn life_check(&self) -> Option<Vec<String>> {
+    pub(crate) fn life_check(&self) -> Option<Vec<String>> {
         let asks = ["/weft", "health", "--run", RUN, "--as", &self.name];
         (self.program == Program::Weft).then(|| asks.map(str::to_owned).to_vec())
     }
 }
 
 /// All of them.
-pub(super) fn services(record: &LabRecord) -> Vec<Service> {
+pub(crate) fn services(record: &LabRecord) -> Vec<Service> {
     let every = (record.agents.len() / CHECKS_PER_SECOND).clamp(*CHECK_EVERY.start(), *CHECK_EVERY.end());
     let mut services: Vec<Service> = record.agents.iter().map(|agent| agent_service(agent, every)).collect();
     let agents: Vec<String> = record.agents.iter().map(|agent| agent.name.clone()).collect();
@@ -174,7 +174,7 @@ fn open_place(record: &LabRecord) -> Option<(Guid, &str)> {
 
 /// The same services where containers share volumes: the folder of one agent is open to a subnet manager of the user's, if the
 /// laboratory has none of its own.
-pub(super) fn sharing(record: &LabRecord) -> Vec<Service> {
+pub(crate) fn sharing(record: &LabRecord) -> Vec<Service> {
     let mut services = services(record);
     if let Some((_, agent)) = open_place(record) {
         let agent = services.iter_mut().find(|service| service.name == agent);
@@ -194,7 +194,7 @@ fn umad_environment(node: Guid, agent: &str) -> [(&'static str, String); 3] {
 }
 
 /// How a subnet manager of the user's attaches to the laboratory, if there is none of its own: lines without an end.
-pub(super) fn open_to(record: &LabRecord) -> Option<Vec<String>> {
+pub(crate) fn open_to(record: &LabRecord) -> Option<Vec<String>> {
     let (node, agent) = open_place(record)?;
     let environment = umad_environment(node, agent).map(|(name, value)| format!("  -e {name}={value}"));
     let begins = format!("Your subnet manager attaches to {agent}, in a container that shares its volume:");
