@@ -1,4 +1,4 @@
-//! The files of a folder.
+//! Sources: the files of a folder, and of each its crate and the part that is no test.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,4 +21,25 @@ pub(crate) fn rust_files(folder: &Path) -> Result<Vec<PathBuf>> {
     }
     files.sort();
     Ok(files)
+}
+
+/// A file's text without a trailing `mod tests`.
+pub(crate) fn body(text: &str) -> &str {
+    let is_tests = |at: &usize| {
+        let mut lines = text[*at..].lines().skip(2).skip_while(|line| line.starts_with("#["));
+        lines.next() == Some("mod tests {")
+    };
+    let end = text.match_indices("\n#[cfg(test)]\n").map(|(at, _)| at).find(is_tests);
+    end.map_or(text, |at| &text[..at])
+}
+
+/// Whether a file holds tests alone.
+pub(crate) fn is_test(name: &str) -> bool {
+    name.ends_with("/tests.rs") || name.contains("/tests/")
+}
+
+/// The crate of a source file; none for tests, examples and what is not in `crates`.
+pub(crate) fn source_of(name: &str) -> Option<&str> {
+    let (room, file) = name.strip_prefix("crates/")?.split_once('/')?;
+    file.starts_with("src/").then_some(room)
 }

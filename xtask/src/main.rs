@@ -12,6 +12,7 @@ mod files;
 mod fuzz;
 mod image;
 mod layers;
+mod lengths;
 mod modules;
 mod schema;
 mod signatures;

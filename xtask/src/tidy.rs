@@ -1,12 +1,12 @@
-//! Habits that no lint knows: short files, pure rooms without a door to the outside, nothing left undone.
+//! Habits that no lint knows: short files and crates, pure rooms without a door to the outside, nothing left undone.
 
 use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
-use crate::files::rust_files;
-use crate::{signatures, voice};
+use crate::files::{body, is_test, rust_files, source_of};
+use crate::{lengths, signatures, voice};
 
 /// The longest file, not counting a trailing `mod tests`.
 const LINES_MAX: usize = 500;
@@ -44,6 +44,7 @@ pub(crate) fn check(root: &Path) -> Result<()> {
         }
     }
     let mut breaches: Vec<String> = files.iter().flat_map(|(name, text)| breaches_of(name, text)).collect();
+    breaches.extend(lengths::breaches(&files));
     breaches.extend(voice::check(root, &files)?);
     let is_source = |name: &str| name.contains("/src/") && !name.starts_with("tests/") && !is_test(name);
     breaches.extend(signatures::breaches(files.iter().filter(|(name, _)| is_source(name)))?);
@@ -52,7 +53,7 @@ pub(crate) fn check(root: &Path) -> Result<()> {
 
 fn breaches_of(name: &str, text: &str) -> Vec<String> {
     let mut breaches = Vec::new();
-    let body = text.split("\n#[cfg(test)]\nmod tests {").next().unwrap_or(text);
+    let body = body(text);
     let lines = body.lines().count();
     if lines > LINES_MAX {
         breaches.push(format!("{name}: {lines} lines, more than {LINES_MAX}"));
@@ -84,17 +85,6 @@ fn breaches_of(name: &str, text: &str) -> Vec<String> {
         breaches.extend(lines.map(|line| format!("{name}:{line}: a log line shows a Rust debug form")));
     }
     breaches
-}
-
-/// Whether a file holds tests alone.
-fn is_test(name: &str) -> bool {
-    name.ends_with("/tests.rs") || name.contains("/tests/")
-}
-
-/// The crate of a source file; none for tests, examples and what is not in `crates`.
-fn source_of(name: &str) -> Option<&str> {
-    let (room, file) = name.strip_prefix("crates/")?.split_once('/')?;
-    file.starts_with("src/").then_some(room)
 }
 
 /// The lines of log statements that show a value as `Debug` does: people read logs, and GUIDs are numbers there.
