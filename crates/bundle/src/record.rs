@@ -242,13 +242,11 @@ impl LabRecord {
         if let Some(Head { version, lab }) = head.filter(|head| head.version != own) {
             let message = format!("`{lab}` was planned by weft {version}, and this is weft {own}");
             return Err(Failure::new(message)
-                .hint(format!("install weft {version} here, or plan it again with weft {own}"))
-                .into());
+                .hint(format!("install weft {version} here, or plan it again with weft {own}")));
         }
         serde_json::from_slice(text).map_err(|error| {
             Failure::bad_input(format!("lab.json is invalid: {error}"))
                 .hint("it is of another version of weft, or was cut short: plan it again with `weft plan`")
-                .into()
         })
     }
 

@@ -62,7 +62,6 @@ pub fn through(lab: &Lab, from: NodeIndex, to: NodeIndex) -> anyhow::Result<Way>
         let (from, to) = (lab.fabric.label(from), lab.fabric.label(to));
         Failure::new(format!("no switch or cable joins the pieces of `{from}` and `{to}`"))
             .hint("packets do not pass adapters and routers; `weft links` lists the cables")
-            .into()
     }))
 }
 
@@ -92,7 +91,7 @@ pub(crate) fn walk(live: &Surveyed, lab: &Lab, from: PortRef, to: NodeIndex) -> 
     let (Some(start), Some(end)) = (index(source), index(target)) else {
         let (target, source) = (lab.fabric.label(to), lab.fabric.label(from.node));
         let message = format!("`{target}` cannot be reached from `{source}`");
-        return Err(Failure::new(message).hint("no cable leads there now; see `weft links`").into());
+        return Err(Failure::new(message).hint("no cable leads there now; see `weft links`"));
     };
     let lid_of = |index: NodeIndex| {
         let ports = fabric.node(index).end_ports();

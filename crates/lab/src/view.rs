@@ -94,7 +94,6 @@ impl Lab {
         found.map(|(index, _)| *index).ok_or_else(|| {
             Failure::bad_input(format!("virtual machine `{name}` is in no slot of a running agent"))
                 .hint("`weft vm ls` lists them")
-                .into()
         })
     }
 
@@ -161,7 +160,6 @@ pub fn find(fabric: &Fabric, name: &str) -> anyhow::Result<NodeIndex> {
     fabric.find(name).map_err(|error| {
         Failure::bad_input(error.to_string())
             .hint("nodes are named by description, GUID (0x…) or id, as `weft ps` lists them")
-            .into()
     })
 }
 

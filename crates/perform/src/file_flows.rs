@@ -33,8 +33,7 @@ pub fn read(path: &Path) -> anyhow::Result<(Vec<FileFlow>, bool)> {
     let plain = file.plain();
     if plain.flows.is_empty() {
         return Err(Failure::bad_input(format!("{name} has no flow between two hosts"))
-            .hint("name an experiment with [flow.NAME]; patterns are `weft traffic start PATTERN`")
-            .into());
+            .hint("name an experiment with [flow.NAME]; patterns are `weft traffic start PATTERN`"));
     }
     let has_others = !(plain.patterns.is_empty() && plain.mixes.is_empty() && plain.beffs.is_empty());
     Ok((plain.flows.iter().map(of).collect(), has_others))

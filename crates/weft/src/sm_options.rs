@@ -118,8 +118,7 @@ fn lane_options(args: &LaneArgs, options: Options) -> anyhow::Result<Options> {
     for (given, name) in [(args.management_lane, "--management-lane"), (args.equal_lanes, "--equal-lanes")] {
         if given && !options.lanes.qos {
             return Err(Failure::bad_input(format!("{name} takes tables of service levels and lanes"))
-                .hint("say --qos true")
-                .into());
+                .hint("say --qos true"));
         }
     }
     let options = if args.equal_lanes { options.with_equal_lanes() } else { options };

@@ -63,8 +63,7 @@ impl<'a> Issuer<'a> {
         if own != self.authority.certificate_pem() {
             let shown = self.bundle.path().display();
             return Err(Failure::new(format!("{shown} has another authority than the laboratory"))
-                .hint("name the folder that the laboratory was started from")
-                .into());
+                .hint("name the folder that the laboratory was started from"));
         }
         Ok(self)
     }
@@ -210,8 +209,7 @@ fn facing(agent: &str, first: Option<Guid>, cables: &[CableConfig]) -> anyhow::R
     if guids.len() > CERTIFIED_MAX {
         let count = guids.len();
         return Err(Failure::new(format!("{agent} would have {count} devices with cables to other agents"))
-            .hint(format!("at most {CERTIFIED_MAX} can be: use `--pack all`, or a smaller number"))
-            .into());
+            .hint(format!("at most {CERTIFIED_MAX} can be: use `--pack all`, or a smaller number")));
     }
     if guids.is_empty() {
         guids.extend(first);
@@ -245,7 +243,7 @@ pub fn load(bundle: &Bundle, path: &Path, node: Option<Guid>) -> anyhow::Result<
         Failure::new(format!("the identity {shown} is of no use: {error:#}")).hint(again)
     })?;
     if node.is_some_and(|node| !identity.is_for(node)) {
-        return Err(Failure::new(format!("the identity {shown} is another process's")).hint(again).into());
+        return Err(Failure::new(format!("the identity {shown} is another process's")).hint(again));
     }
     Ok(identity)
 }

@@ -162,8 +162,7 @@ fn secret(service: &Service, bundle: &Bundle, cluster: &Cluster<'_>) -> anyhow::
         let message =
             format!("{bytes} bytes for `{}` are more than a Secret of Kubernetes takes", service.name);
         return Err(Failure::bad_input(message)
-            .hint("run fewer devices per agent with --pack; the hub's grows with the fabric: `weft compose` has no such limit")
-            .into());
+            .hint("run fewer devices per agent with --pack; the hub's grows with the fabric: `weft compose` has no such limit"));
     }
     Ok(opaque(&labels::metadata_of(service, cluster), &data.into()))
 }

@@ -62,7 +62,7 @@ fn end_at(lab: &Lab, port: PortRef, vm: Option<&str>) -> anyhow::Result<FlowEnd>
     let (node, label) = (lab.fabric.node(port.node), lab.fabric.label(port.node));
     if node.is_switch() {
         let failure = Failure::bad_input(format!("`{label}` is a switch: flows go between hosts"));
-        return Err(failure.hint("`weft ps` lists the hosts").into());
+        return Err(failure.hint("`weft ps` lists the hosts"));
     }
     let missing = || Failure::new(format!("the laboratory has no agent for `{label}`"));
     let (agent, _) = lab.record.device(node.guid).ok_or_else(missing)?;
@@ -115,7 +115,6 @@ fn connect(folder: &LabFolder) -> anyhow::Result<Client> {
     Client::connect(&folder.control(HUB)).map_err(|error| {
         Failure::new(format!("the hub, which owns flows, does not answer: {error}"))
             .hint("`weft hub --detached` starts another")
-            .into()
     })
 }
 
@@ -126,13 +125,12 @@ fn in_words(error: ClientError) -> anyhow::Error {
             let failure =
                 if is_input { Failure::bad_input(refused.message) } else { Failure::new(refused.message) };
             match refused.hint {
-                Some(hint) => failure.hint(hint).into(),
+                Some(hint) => failure.hint(hint),
                 None => failure.into(),
             }
         }
         other => Failure::new(format!("the hub does not answer: {other}"))
-            .hint("`weft flow ls` tells which flows there are")
-            .into(),
+            .hint("`weft flow ls` tells which flows there are"),
     }
 }
 

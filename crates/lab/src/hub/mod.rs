@@ -69,7 +69,7 @@ pub fn refuse_second(lab: &LabFolder) -> anyhow::Result<()> {
     let holder = holder(&path).with_context(|| format!("cannot ask who locks {}", path.display()))?;
     let Some(pid) = holder else { return Ok(()) };
     let message = format!("a hub of `{}` runs already as process {}", lab.name(), pid.as_raw_nonzero());
-    Err(Failure::new(message).hint("one is enough; end it with `kill` to start another").into())
+    Err(Failure::new(message).hint("one is enough; end it with `kill` to start another"))
 }
 
 fn take_lock(lab: &LabFolder) -> anyhow::Result<ProcessLock> {
@@ -201,7 +201,6 @@ fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
     TcpListener::bind(address).map_err(|error| {
         Failure::new(format!("cannot serve the hub's HTTP on {address}: {error}"))
             .hint("end the program that has the port, or choose another")
-            .into()
     })
 }
 

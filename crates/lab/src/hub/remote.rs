@@ -107,8 +107,7 @@ fn recall(lab: &LabFolder, credentials: &Credentials) -> anyhow::Result<()> {
             Ok(())
         }
         Err(error) => Err(Failure::new(format!("cannot use {}: {error}", shown.display()))
-            .hint("revoke again what both lists have, then remove the file")
-            .into()),
+            .hint("revoke again what both lists have, then remove the file")),
     }
 }
 

@@ -107,7 +107,6 @@ impl Change {
         written.and_then(|()| self.settle(lab, issue)).map_err(|error| {
             Failure::new(format!("the cables are as wanted, but that is not written down: {error:#}"))
                 .hint("put that right, then run `weft topo diff`: it goes on from here")
-                .into()
         })
     }
 
@@ -206,7 +205,6 @@ impl Change {
         ask(lab, HUB, &Request::WriteCables { taken_out, put_in }).map_err(|error| {
             Failure::new(format!("the cables are as wanted, and the hub has not written that down: {error}"))
                 .hint("`weft topo diff` tells what agents have; other verbs go by what is written down")
-                .into()
         })
     }
 
@@ -231,8 +229,7 @@ impl Change {
             let device = agent.and_then(|agent| agent.devices.first());
             let label = device.map_or(order.agent.as_str(), |device| device.label.as_str());
             return Err(Failure::new(format!("the agent of `{label}` is not running"))
-                .hint(format!("start it with `weft fault restart {label}` first"))
-                .into());
+                .hint(format!("start it with `weft fault restart {label}` first")));
         }
         Ok(orders)
     }

@@ -153,14 +153,13 @@ impl Draft {
         if let Some(other) = agent.devices.iter().find(|other| other.guid != self.fabric.node(node).guid) {
             let message = format!("`{label}` shares its agent {name} with `{}` and others", other.label);
             return Err(Failure::bad_input(message)
-                .hint(format!("take its cables out instead: `weft topo disconnect '{label}:PORT'`"))
-                .into());
+                .hint(format!("take its cables out instead: `weft topo disconnect '{label}:PORT'`")));
         }
         if let Some(manager) = self.record.manager_at(&name) {
             let message = format!("{manager} sits at `{label}`, which cannot be removed");
-            return Err(Failure::bad_input(message)
-                .hint("start the laboratory with the manager at another node")
-                .into());
+            return Err(
+                Failure::bad_input(message).hint("start the laboratory with the manager at another node")
+            );
         }
         for (port, _) in self.fabric.node(node).cabled_ports().collect::<Vec<_>>() {
             // A cable from the node to itself goes with the first of its ends.
@@ -243,7 +242,7 @@ impl Draft {
             "agent {} would need an identity that names {}, which none of its cables to other agents has shown",
             end.agent, end.port.guid
         );
-        Err(Failure::new(message).hint("recable it where the laboratory's processes are started").into())
+        Err(Failure::new(message).hint("recable it where the laboratory's processes are started"))
     }
 
     /// Cables inside of virtualised adapters stay as they are.
@@ -259,12 +258,10 @@ impl Draft {
         let Some(vswitch) = vswitches.find(|vswitch| inside(*vswitch)) else { return Ok(()) };
         let uplink = fabric.port_label(PortRef::new(vswitch, UPLINK));
         let message = format!("{} is inside of a virtualised adapter", fabric.port_label(end));
-        Err(Failure::bad_input(message)
-            .hint(format!("name the adapter's port to the fabric, `{uplink}`"))
-            .into())
+        Err(Failure::bad_input(message).hint(format!("name the adapter's port to the fabric, `{uplink}`")))
     }
 
-    fn refused(&self, error: BuildError, ends: [PortRef; 2]) -> Failure {
+    fn refused(&self, error: BuildError, ends: [PortRef; 2]) -> anyhow::Error {
         let label = |end| self.fabric.port_label(end);
         match error {
             BuildError::PortTaken { .. } => {
@@ -279,9 +276,9 @@ impl Draft {
             }
             BuildError::NoCommonRate { .. } => {
                 let [a, b] = ends.map(label);
-                Failure::bad_input(format!("{a} and {b} have no width and speed in common"))
+                Failure::bad_input(format!("{a} and {b} have no width and speed in common")).into()
             }
-            other => Failure::bad_input(other.to_string()),
+            other => Failure::bad_input(other.to_string()).into(),
         }
     }
 }

@@ -246,7 +246,7 @@ fn capture(lab: &Lab, cable: &str, seconds: Option<f64>) -> anyhow::Result<Done>
             lab.fabric.port_label(end).chars().map(|c| if c == ':' { '-' } else { c }).collect();
         return Ok(Done::File { name: format!("{name}.pcap"), bytes });
     }
-    Err(Failure::new("the agents at both ends are not running").hint("restart one of them").into())
+    Err(Failure::new("the agents at both ends are not running").hint("restart one of them"))
 }
 
 fn captured(mut client: Client, end: PortEnd, lasts: Duration) -> anyhow::Result<Vec<u8>> {

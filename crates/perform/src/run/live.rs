@@ -80,8 +80,7 @@ impl<'a, 'l> Live<'a, 'l> {
         while plan.pm.is_some() && !self.listener.has_learned()? {
             if Instant::now() > deadline {
                 return Err(Failure::new("the performance manager does not learn the fabric")
-                    .hint("its log is kept with `weft up --pm` and tells why")
-                    .into());
+                    .hint("its log is kept with `weft up --pm` and tells why"));
             }
             self.launcher.serve_until(Instant::now() + LOOK)?;
         }

@@ -48,8 +48,7 @@ fn from_file(file: &Path, args: &GraphArgs) -> anyhow::Result<(Fabric, Look)> {
         return Err(Failure::bad_input(
             "a file cannot be used with --colour data or wait, which are counters",
         )
-        .hint("`--colour load` draws the load of tables; leave the file out to draw a running laboratory")
-        .into());
+        .hint("`--colour load` draws the load of tables; leave the file out to draw a running laboratory"));
     }
     let title = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let fabric = topology_file::load(file)?;

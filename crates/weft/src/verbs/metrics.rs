@@ -25,8 +25,7 @@ pub(super) fn run(lab: &LabFolder, args: &MetricsArgs) -> anyhow::Result<()> {
     let hub = HubConfig::load(lab)?.http;
     if record.metrics.is_none() && hub.is_none() {
         return Err(Failure::new(format!("the laboratory `{}` serves no metrics", lab.name()))
-            .hint("start it with `weft up --metrics`")
-            .into());
+            .hint("start it with `weft up --metrics`"));
     }
     if args.list {
         return list(&record, hub, args.json);

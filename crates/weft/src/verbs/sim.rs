@@ -50,8 +50,7 @@ pub(super) fn run(args: &SimArgs) -> anyhow::Result<()> {
     // Nothing passes from one piece to another, so each has a time of its own.
     if args.tape.is_some() {
         return Err(Failure::bad_input("a tape shows one piece, and this fabric has several with managers")
-            .hint("name one manager with --sm-at")
-            .into());
+            .hint("name one manager with --sm-at"));
     }
     let pieces = fabric.pieces();
     let mut ups = Vec::new();

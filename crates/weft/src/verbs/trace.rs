@@ -26,8 +26,7 @@ pub(super) fn run(folder: &LabFolder, args: &TraceArgs) -> anyhow::Result<()> {
     let (from, to) = (lab.find(&args.from)?, lab.find(&args.to)?);
     if lab.record.denies_qp0(lab.fabric.node(from).guid) {
         return Err(Failure::bad_input(format!("`{}` may send no SMPs (--vf-qp0 deny)", args.from))
-            .hint("trace the way back: swap the two nodes")
-            .into());
+            .hint("trace the way back: swap the two nodes"));
     }
     let way = through(&lab, from, to)?;
     let name = |node: NodeIndex| lab.fabric.label(node);

@@ -94,8 +94,7 @@ fn from_bundle(
         return Err(Failure::bad_input(format!(
             "{folder} is the bundle of the laboratory `{lab}`, not `{other}`"
         ))
-        .hint(format!("leave out --lab, or plan it again with `weft plan --lab {other}`"))
-        .into());
+        .hint(format!("leave out --lab, or plan it again with `weft plan --lab {other}`")));
     }
     refuse_other_hosts(&bundle, &record)?;
     if !record.opensms.is_empty() {
@@ -210,14 +209,13 @@ pub(super) fn wanted<'a>(
     args: &PlanArgs,
 ) -> anyhow::Result<Wanted<'a>> {
     if args.standby > 0 && args.sm_program() != Sm::Weft {
-        return Err(Failure::bad_input("--standby is of weft's subnet manager")
-            .hint("leave out --standby, or --sm")
-            .into());
+        return Err(
+            Failure::bad_input("--standby is of weft's subnet manager").hint("leave out --standby, or --sm")
+        );
     }
     if args.sm.subnet_prefix != GidPrefix::DEFAULT && args.sm_program() != Sm::Weft {
         return Err(Failure::bad_input("--subnet-prefix is of weft's subnet manager")
-            .hint("leave out --subnet-prefix, or --sm")
-            .into());
+            .hint("leave out --subnet-prefix, or --sm"));
     }
     // A manager cannot sit in an empty slot.
     let fabric = &at_first(cabling, args);

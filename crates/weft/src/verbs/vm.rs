@@ -113,8 +113,7 @@ fn host<'a>(lab: &'a Lab, name: &str, only: Option<&str>) -> anyhow::Result<(Str
             .hint("a machine moves where switches and cables lead: `weft vm ls` tells where it is"),
         None => Failure::bad_input(format!("`{name}` has no virtual functions"))
             .hint("name a host, such as `weft ps` lists them"),
-    }
-    .into())
+    })
 }
 
 /// An error where another manager has machines of these names: one name stands for one machine.
@@ -128,7 +127,7 @@ fn check_names(lab: &Lab, args: &VmCreateArgs, manager: &str) -> anyhow::Result<
         let ports = ports?;
         if let Some(port) = ports.iter().find(|port| other != manager && clashes(&port.vm)) {
             let message = format!("a virtual machine `{}` runs in another piece of the fabric", port.vm);
-            return Err(Failure::new(message).hint("choose another name; `weft vm ls` lists all").into());
+            return Err(Failure::new(message).hint("choose another name; `weft vm ls` lists all"));
         }
     }
     Ok(())

@@ -252,8 +252,7 @@ async fn prepared(way: Way<'_>, place: &Path) -> Result<(Call, String, Sockets),
     let (lab, sockets) = prepared.map_err(|error| match call.end_reason() {
         Some(reason) => {
             let why = Failure::new(format!("the hub at {hub} has hung up: {reason}"))
-                .hint("the identity must be an operator's or a viewer's")
-                .into();
+                .hint("the identity must be an operator's or a viewer's");
             if is_refusal(&reason) { NoWay::Refused(why) } else { NoWay::Silent(why) }
         }
         None => NoWay::Silent(error),
@@ -277,8 +276,8 @@ async fn reach(hub: &PeerAddress, credentials: &Credentials) -> anyhow::Result<C
             .hint("is its door open there, and is the identity one of the same laboratory?")
     };
     match reached {
-        Err(_) => Err(failed(format!("no answer within {} s", PATIENCE.as_secs())).into()),
-        Ok(Err(error)) => Err(failed(format!("{:#}", anyhow::Error::from(error))).into()),
+        Err(_) => Err(failed(format!("no answer within {} s", PATIENCE.as_secs()))),
+        Ok(Err(error)) => Err(failed(format!("{:#}", anyhow::Error::from(error)))),
         Ok(Ok(call)) => Ok(call),
     }
 }
@@ -290,8 +289,7 @@ async fn fetch(call: &Call, file: PublicFile, path: &Path) -> anyhow::Result<()>
     timeout(PATIENCE, (&mut stream).take(FILE_BYTES_MAX).read_to_end(&mut content)).await??;
     if content.is_empty() {
         return Err(Failure::new("the hub does not tell what its laboratory consists of")
-            .hint("the identity must be an operator's or a viewer's; the hub's log tells more")
-            .into());
+            .hint("the identity must be an operator's or a viewer's; the hub's log tells more"));
     }
     folder::write(path, &content)
 }

@@ -25,7 +25,7 @@ pub(in crate::site) fn hand_over(
     bundle: &Bundle,
     record: &LabRecord,
     names: &[String],
-) -> anyhow::Result<Vec<(String, Failure)>> {
+) -> anyhow::Result<Vec<(String, anyhow::Error)>> {
     let mut of_host: BTreeMap<String, Files> = BTreeMap::new();
     for name in names {
         // The hub and people use what lies here.
@@ -40,9 +40,7 @@ pub(in crate::site) fn hand_over(
         archive::pack(&files, &mut archive).context("cannot pack identities")?;
         let arguments = ["--lab", &record.lab, "identity", "take"];
         if let Err(error) = run_on(shares, &host, &arguments, &archive) {
-            let failure =
-                error.downcast::<Failure>().unwrap_or_else(|error| Failure::new(format!("{error:#}")));
-            failed.push((host, failure));
+            failed.push((host, error));
         }
     }
     Ok(failed)

@@ -108,8 +108,7 @@ impl Shares {
             .hint(format!(
                 "`weft down --lab {name}` tries again; `weft down --lab {name} --forget` leaves the host alone, where \
                  `weft down --lab {name}` ends what runs"
-            ))
-            .into())
+            )))
     }
 }
 

@@ -106,8 +106,7 @@ impl Live<'_, '_> {
         while let Some(down) = self.machine_without_port()? {
             if Instant::now() > until {
                 return Err(Failure::new(format!("the port of `{down}` does not become active"))
-                    .hint("a laboratory of `weft up --vfs` shows more: weft status, weft vm ls")
-                    .into());
+                    .hint("a laboratory of `weft up --vfs` shows more: weft status, weft vm ls"));
             }
             self.launcher.serve_until(Instant::now() + LOOK)?;
         }

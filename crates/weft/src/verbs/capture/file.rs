@@ -41,8 +41,7 @@ impl CaptureFile {
             None if piped => {
                 if std::io::stdout().is_terminal() {
                     return Err(Failure::bad_input("a terminal cannot show a capture file")
-                        .hint("pipe it, as in `weft capture all -w - | tshark -r -`, or leave `-w -` out")
-                        .into());
+                        .hint("pipe it, as in `weft capture all -w - | tshark -r -`, or leave `-w -` out"));
                 }
                 Out::one(path, Box::new(std::io::stdout()))?
             }

@@ -29,7 +29,7 @@ pub(super) fn run(folder: &LabFolder, name: &str, json: bool) -> anyhow::Result<
     let (flows, units) = flows::list_in_units(folder)?;
     let Some(flow) = flows.iter().find(|flow| flow.name == name) else {
         let failure = Failure::bad_input(format!("no flow is called `{}`", name.escape_debug()));
-        return Err(failure.hint("`weft flow ls` lists them").into());
+        return Err(failure.hint("`weft flow ls` lists them"));
     };
     let lab = Lab::load_live(folder)?;
     let path = flows::paths(&lab, &flows, |flow| flow.name == name, LOOK)?.pop();

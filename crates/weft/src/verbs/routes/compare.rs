@@ -143,8 +143,7 @@ fn participants(args: &CompareArgs, inputs: &Inputs, traffic: Traffic) -> anyhow
             let Some(partition) = list.clone().find(|partition| partition.name == *name) else {
                 let names: Vec<&str> = list.map(|partition| partition.name.as_str()).collect();
                 return Err(Failure::bad_input(format!("no partition is called `{name}`"))
-                    .hint(format!("there are {}", names.join(", ")))
-                    .into());
+                    .hint(format!("there are {}", names.join(", "))));
             };
             members(&inputs.fabric, &inputs.lids, partition)
         }
@@ -166,8 +165,7 @@ fn participants(args: &CompareArgs, inputs: &Inputs, traffic: Traffic) -> anyhow
                     "--victims must be 1 to {}, not {count}",
                     lids.len() - 1
                 ))
-                .hint("the other hosts run the second pattern")
-                .into());
+                .hint("the other hosts run the second pattern"));
             }
             Ok(Participants::drawn(lids, count, args.seed))
         }

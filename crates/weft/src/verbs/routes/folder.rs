@@ -228,7 +228,7 @@ fn read_tables(folder: &Path, fabric: &Fabric) -> anyhow::Result<Routes> {
         Failure::bad_input(format!("{} holds neither {LFTS} nor {FDBS}", folder.display()))
             .hint("`weft routes compute --dump` writes them, and OpenSM with -D 0x43")
     };
-    Ok(tables.ok_or_else(missing)?)
+    tables.ok_or_else(missing)
 }
 
 fn read_lanes(folder: &Path, fabric: &Fabric) -> anyhow::Result<Option<LaneMap>> {

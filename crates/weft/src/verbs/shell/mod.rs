@@ -81,7 +81,7 @@ pub(super) fn run(folder: &LabFolder, args: &ShellArgs) -> anyhow::Result<ExitCo
         Err(error) => error,
     };
     let hint = "the program is looked for in PATH, as any shell does";
-    Err(Failure::new(format!("cannot start {name}: {error}")).hint(hint).into())
+    Err(Failure::new(format!("cannot start {name}: {error}")).hint(hint))
 }
 
 /// The node of `--at`, and the port where one is named; a switch has one port for programs.
@@ -95,14 +95,13 @@ fn seat(lab: &Lab, args: &ShellArgs) -> anyhow::Result<(NodeIndex, Option<PortNu
             return Ok((node, None));
         }
         let message = format!("--at: programs at the switch `{label}` sit at its port 0, not {port}");
-        return Err(Failure::bad_input(message).hint(format!("use --at {label}")).into());
+        return Err(Failure::bad_input(message).hint(format!("use --at {label}")));
     }
     lab.has_port(PortRef::new(node, port))?;
     if args.ibsim.is_some() {
         let message = format!("--at {label}:{port}: under --ibsim the program chooses the port");
         return Err(Failure::bad_input(message)
-            .hint(format!("use --at {label}, and name the port to the program, often with -P {port}"))
-            .into());
+            .hint(format!("use --at {label}, and name the port to the program, often with -P {port}")));
     }
     Ok((node, Some(port)))
 }
@@ -115,8 +114,7 @@ fn umad(lab: &Lab, node: NodeIndex) -> anyhow::Result<(Option<far::Way>, Environ
     // The library could only say so with an error number.
     if Client::connect(&lab.folder.agent_socket(&agent.name)).is_err() {
         return Err(Failure::new(format!("the agent of `{}` is not running", device.label))
-            .hint(format!("start it with `weft fault restart {}`", device.id))
-            .into());
+            .hint(format!("start it with `weft fault restart {}`", device.id)));
     }
     let (own, mut way) = (site::of(&lab.folder)?.umad_socket(&agent.name), None);
     if own.is_none() {

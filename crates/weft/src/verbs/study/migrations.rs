@@ -44,8 +44,7 @@ fn chosen(args: &MigrationsArgs) -> anyhow::Result<Vec<Case>> {
         || !args.occupancies.is_empty();
     if !args.table4 && !anything {
         return Err(Failure::bad_input("no combination is named")
-            .hint("`--table4` studies all 126; `--topology 4-ary-2-full` those of one tree")
-            .into());
+            .hint("`--table4` studies all 126; `--topology 4-ary-2-full` those of one tree"));
     }
     let (patterns, starts) = (&args.scenarios, &args.starts);
     let fits = |case: &Case| {
@@ -57,8 +56,7 @@ fn chosen(args: &MigrationsArgs) -> anyhow::Result<Vec<Case>> {
     let cases: Vec<Case> = cases().filter(fits).collect();
     if cases.is_empty() {
         return Err(Failure::bad_input("table 4 has no such combination")
-            .hint("from a uniform start nothing migrates to-uniform: choose `--start random`")
-            .into());
+            .hint("from a uniform start nothing migrates to-uniform: choose `--start random`"));
     }
     Ok(cases)
 }

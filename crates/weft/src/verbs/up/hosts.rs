@@ -56,7 +56,7 @@ pub(super) fn over(name: &str, mut wanted: Wanted<'_>, hosts: &Hosts, args: &UpA
 }
 
 fn refuse(hosts: &Hosts, wanted: &Wanted<'_>, args: &UpArgs) -> anyhow::Result<()> {
-    let refused = |what: &str, hint: &str| Err(Failure::bad_input(what).hint(hint).into());
+    let refused = |what: &str, hint: &str| Err(Failure::bad_input(what).hint(hint));
     let Hosts::Listed(listed) = hosts else {
         return refused("`up` reaches hosts by their names", "list them: --hosts a,b,c");
     };
@@ -100,8 +100,7 @@ pub(super) fn share(
         return Err(Failure::bad_input(format!(
             "this is the bundle of the laboratory `{lab}`, not `{other}`"
         ))
-        .hint("leave out --lab")
-        .into());
+        .hint("leave out --lab"));
     }
     if args.bound {
         end_with_input()?;
