@@ -61,16 +61,13 @@ pub struct LabRecord {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub vmms: Vec<OtherPlace>,
     /// Where processes serve metrics, if they do.
-    #[serde(default)]
     pub metrics: Option<Metrics>,
     /// The SHA-256 of the token that HTTP asks for on addresses other than loopback.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub http_token: Option<String>,
     /// Where programs under ibsim's library find the laboratory, if they do.
-    #[serde(default)]
     pub ibsim: Option<Listen>,
     /// The UDP ports of this machine; none where agents run on hosts that the user named.
-    #[serde(default)]
     pub udp_ports: Option<Block>,
     /// Where processes that are no agents are found over the network, where they are: by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

@@ -274,11 +274,8 @@ pub struct Piece {
 #[derive(Debug, Deserialize)]
 struct Shape {
     at_ms: u64,
-    #[serde(default)]
     key: Option<IgnoredAny>,
-    #[serde(default)]
     patch: Option<IgnoredAny>,
-    #[serde(default)]
     gone: Option<IgnoredAny>,
 }
 

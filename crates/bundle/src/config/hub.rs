@@ -14,16 +14,12 @@ pub struct HubConfig {
     /// Which processes are started again.
     pub restart: RestartPolicy,
     /// Where it serves HTTP.
-    #[serde(default)]
     pub http: Option<SocketAddr>,
     /// Where clients come in over QUIC.
-    #[serde(default)]
     pub door: Option<SocketAddr>,
     /// Nodes that the subnet manager is to bring up while the laboratory starts.
-    #[serde(default)]
     pub nodes: Option<u32>,
     /// How long `up` waits for a step of the start in which nothing moves.
-    #[serde(default)]
     pub patience_ms: Option<u64>,
 }
 

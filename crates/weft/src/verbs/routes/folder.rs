@@ -41,13 +41,11 @@ struct ReportFile {
     /// What the engine did.
     report: EngineReport,
     /// How far each switch of a tree is from the roots, by node GUID.
-    #[serde(default)]
     ranks: Option<BTreeMap<String, u32>>,
     /// LIDs of virtual functions, by port GUID.
     #[serde(default)]
     virtual_lids: BTreeMap<String, Vec<u16>>,
     /// The service levels, where they are too many for the file of ibdmchk.
-    #[serde(default)]
     service_levels: Option<ServiceLevels>,
 }
 
