@@ -58,6 +58,30 @@ pub enum ClientError {
     TooManyEvents,
 }
 
+/// The error of an answer that does not fit the request.
+///
+/// # Errors
+/// Always.
+pub fn unexpected<T, E: From<ClientError>>(request: &'static str) -> Result<T, E> {
+    Err(ClientError::Unexpected(request).into())
+}
+
+/// A whole list, page by page. `ask` asks for what is behind an item, and tells whether more follows.
+///
+/// # Errors
+/// When `ask` fails.
+pub fn all_pages<T, E>(mut ask: impl FnMut(Option<&T>) -> Result<(Vec<T>, bool), E>) -> Result<Vec<T>, E> {
+    let mut all = Vec::new();
+    loop {
+        let (page, more) = ask(all.last())?;
+        let is_last = !more || page.is_empty();
+        all.extend(page);
+        if is_last {
+            return Ok(all);
+        }
+    }
+}
+
 /// A connection to a process's control socket.
 #[derive(Debug)]
 pub struct Client {

@@ -32,7 +32,7 @@ mod service;
 mod socket;
 mod watch;
 
-pub use client::{Client, ClientError};
+pub use client::{Client, ClientError, all_pages, unexpected};
 pub use clock::{CLOCK_OFFSET, Clock, utc_now};
 pub use counts::{Counts, DoorCounts};
 pub use crowd::{Crowd, Crowded, Requester, Seat};

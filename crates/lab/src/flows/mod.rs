@@ -12,7 +12,7 @@ use weft_bundle::names::HUB;
 use weft_control::agent::PortEnd;
 use weft_control::flow::{FlowChoice, FlowEnd, FlowLine, FlowOrder, FlowRefused, FlowShape};
 use weft_control::{Answer, ErrorCode, HexGuid, NamePage, Request};
-use weft_process::{Client, ClientError};
+use weft_process::{Client, ClientError, all_pages, unexpected};
 use weft_topology::{NodeIndex, PortRef};
 
 pub use paths::{FlowHop, FlowPath, paths};
@@ -144,7 +144,7 @@ pub fn start(folder: &LabFolder, orders: &[FlowOrder]) -> anyhow::Result<Begun> 
     for flows in orders.chunks(CHUNK) {
         let request = Request::FlowStart { flows: flows.to_vec() };
         let Answer::FlowStart { begun, refused } = client.ask(request, PATIENCE).map_err(in_words)? else {
-            return Err(ClientError::Unexpected("flow-start").into());
+            return unexpected("flow-start");
         };
         all.names.extend(begun);
         all.refused.extend(refused);
@@ -159,7 +159,7 @@ pub fn start(folder: &LabFolder, orders: &[FlowOrder]) -> anyhow::Result<Begun> 
 pub fn stop(folder: &LabFolder, choice: FlowChoice) -> anyhow::Result<(u64, Vec<FlowRefused>)> {
     match connect(folder)?.ask(Request::FlowStop(choice), PATIENCE).map_err(in_words)? {
         Answer::FlowStop { stopped, unheard } => Ok((stopped, unheard)),
-        _ => Err(ClientError::Unexpected("flow-stop").into()),
+        _ => unexpected("flow-stop"),
     }
 }
 
@@ -177,19 +177,15 @@ pub fn list(folder: &LabFolder) -> anyhow::Result<Vec<FlowLine>> {
 /// When the hub does not answer.
 pub fn list_in_units(folder: &LabFolder) -> anyhow::Result<(Vec<FlowLine>, Units)> {
     let mut client = connect(folder)?;
-    let mut all: Vec<FlowLine> = Vec::new();
-    loop {
-        let page = NamePage { after: all.last().map(|flow| flow.name.clone()), limit: None };
+    let mut units = Units::default();
+    let flows = all_pages(|last: Option<&FlowLine>| {
+        let page = NamePage { after: last.map(|flow| flow.name.clone()), limit: None };
         let answer = client.ask(Request::LabFlows(page), PATIENCE).map_err(in_words)?;
-        let Answer::LabFlows { flows, more, dilation } = answer else {
-            return Err(ClientError::Unexpected("lab-flows").into());
-        };
-        let is_last = !more || flows.is_empty();
-        all.extend(flows);
-        if is_last {
-            return Ok((all, Units { dilation }));
-        }
-    }
+        let Answer::LabFlows { flows, more, dilation } = answer else { return unexpected("lab-flows") };
+        units = Units { dilation };
+        anyhow::Ok((flows, more))
+    })?;
+    Ok((flows, units))
 }
 
 #[cfg(test)]

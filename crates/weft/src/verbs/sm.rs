@@ -10,7 +10,7 @@ use weft_control::sm::{Instructed, Instruction};
 use weft_control::{Answer, Request};
 use weft_lab::managers::{in_charge, subnet_managers};
 use weft_lab::view::Lab;
-use weft_process::{Client, ClientError};
+use weft_process::{Client, ClientError, unexpected};
 use weft_topology::PortRef;
 use weft_wire::{Guid, PortNum};
 
@@ -43,9 +43,7 @@ pub(super) fn run(folder: &LabFolder, verb: &SmVerb) -> anyhow::Result<()> {
     let request = Request::SmInstruct { guid: guid.into(), instruction };
     let answer =
         Client::connect(&folder.control(&master)).and_then(|mut client| client.ask(request, PATIENCE));
-    let Answer::SmInstruct { outcome } = answer.map_err(silent)? else {
-        return Err(ClientError::Unexpected("sm-instruct").into());
-    };
+    let Answer::SmInstruct { outcome } = answer.map_err(silent)? else { return unexpected("sm-instruct") };
     if let Some(failure) = refusal(outcome, manager, &master) {
         return Err(failure);
     }

@@ -15,7 +15,7 @@ use weft_lab::paints::{self, Colour};
 use weft_lab::view::Lab;
 use weft_lab::vms::{Progress, ask, away, connect, load, start};
 use weft_picture::{Group, Look};
-use weft_process::ClientError;
+use weft_process::unexpected;
 use weft_topology::NodeIndex;
 use weft_wire::{Guid, count_of};
 
@@ -299,7 +299,7 @@ pub(super) fn draw_move(folder: &LabFolder, name: &str, host: &str, look: &mut L
     let manager = manager_of(&lab, name)?;
     let way = VmWay { host: self::host(&lab, host, Some(&manager))?.0, ..way };
     let Answer::VmPlan { writes, .. } = ask(&lab, &manager, Request::VmPlan(way))? else {
-        return Err(ClientError::Unexpected("vm-plan").into());
+        return unexpected("vm-plan");
     };
     put_move(&Lab::load_live(folder)?, &Drawn { name, host, writes: &writes }, look)
 }
@@ -310,7 +310,7 @@ fn plan(lab: &Lab, args: &VmPlanArgs) -> anyhow::Result<()> {
     let manager = manager_of(lab, &args.name)?;
     let way = way(lab, &manager, args)?;
     let Answer::VmPlan { counts, writes, silent } = ask(lab, &manager, Request::VmPlan(way.clone()))? else {
-        return Err(ClientError::Unexpected("vm-plan").into());
+        return unexpected("vm-plan");
     };
     if let Some(path) = picture {
         let live = Lab::load_live(&lab.folder)?;
@@ -347,9 +347,7 @@ fn migrate(lab: &Lab, args: &VmMigrateArgs) -> anyhow::Result<()> {
     if !args.way.json && !foretold.is_empty() {
         say(&shown::silence(&foretold, Some(args.stop_copy)));
     }
-    let Answer::VmMigrate(migration) = ask(lab, &manager, request)? else {
-        return Err(ClientError::Unexpected("vm-migrate").into());
-    };
+    let Answer::VmMigrate(migration) = ask(lab, &manager, request)? else { return unexpected("vm-migrate") };
     // The move may have waited for others, and then been planned again.
     let peers = match shown::peers(lab, &migration.silent) {
         peers if peers.is_empty() && migration.silent_after_ns.is_some() => foretold,
