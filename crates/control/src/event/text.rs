@@ -36,16 +36,4 @@ impl EventKind {
             Self::Sm(_) | Self::Pm(_) | Self::Vm(_) | Self::Process(_) | Self::Lab(_) => None,
         }
     }
-
-    /// What happened, without the place: `link down (cut here), peer 0x0000000000000002:2`.
-    pub fn sentence(&self) -> String {
-        match self {
-            Self::Sm(event) => event.to_string(),
-            Self::Pm(event) => event.to_string(),
-            Self::Vm(event) => event.to_string(),
-            Self::Agent(event) => event.to_string(),
-            Self::Process(event) => event.to_string(),
-            Self::Lab(event) => event.to_string(),
-        }
-    }
 }
