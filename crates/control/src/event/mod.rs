@@ -73,6 +73,18 @@ impl Event {
         })
     }
 
+    /// That `count` events of a source were lost, in its place: the last of them had this number.
+    pub fn lost(time: Utc, source: &str, incarnation: Incarnation, sequence: u64, count: u64) -> Self {
+        let kind = EventKind::Process(ProcessEvent::EventsLost { count });
+        let (source, place, ahead_ns) = (source.to_owned(), None, None);
+        Self { time, source, incarnation, sequence, place, ahead_ns, monotonic_ns: 0, kind }
+    }
+
+    /// Its JSON.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).expect("an event holds nothing that JSON cannot say")
+    }
+
     /// When, by the wall clock of the hub whose stream it was read from.
     pub fn moment(&self) -> Utc {
         self.time.less(self.ahead_ns.unwrap_or(0))
