@@ -327,11 +327,10 @@ fn listed(lab: &Lab, faults: Vec<(String, LastingFault)>) -> Listed {
     Listed { impairment, identity, seeds, ..Listed::new(id, damage.name(), at, since, until) }
 }
 
-fn process_of(name: &str) -> Process<String> {
-    match name.parse() {
-        Ok(process) => process,
-        Err(never) => match never {},
-    }
+/// The process of a name: one that is no manager's is a node's.
+pub(crate) fn process_of(name: &str) -> Process<String> {
+    let Ok(process) = name.parse();
+    process
 }
 
 /// Clears faults by their names.
