@@ -41,16 +41,10 @@ pub(super) fn vms(top: &mut Table<'_>, pm: &PmSpec, duration: Time) -> Result<Op
         let wrong = Wrong::new(at, "no GUID comes back with another LID where GUIDs stay with functions");
         return Err(wrong.allowed("leave out `signal_moves` of [vms], or write `guids = \"static\"`"));
     }
-    let [methods, orders, policies] = [
-        Method::ALL.iter().map(|method| method.name()).collect::<Vec<_>>(),
-        UpdateOrder::ALL.iter().map(|order| order.name()).collect(),
-        LatePolicy::ALL.iter().map(|policy| policy.name()).collect(),
-    ];
-    let method = table.word("method", &methods)?.map(|nth| Method::ALL[nth]);
-    let order = table.word("update", &orders)?.map(|nth| UpdateOrder::ALL[nth]);
-    let late = table.word("late", &policies)?.map(|nth| LatePolicy::ALL[nth]);
-    let (method, order) = (method.unwrap_or_default(), order.unwrap_or_default());
-    let route = Route { method, order, late: late.unwrap_or_default() };
+    let method = table.choice("method", &Method::ALL, Method::name)?.unwrap_or_default();
+    let order = table.choice("update", &UpdateOrder::ALL, UpdateOrder::name)?.unwrap_or_default();
+    let late = table.choice("late", &LatePolicy::ALL, LatePolicy::name)?.unwrap_or_default();
+    let route = Route { method, order, late };
     table.finish()?;
     let vms = machines(top)?;
     let migrations = migrations(top, &vms, duration)?;
