@@ -11,6 +11,7 @@ use weft_picture::chart::{BarGroup, Bars, Line, Lines, Look};
 use super::case::{Case, TREES, Tree};
 use super::claims::{PANELS, Panel, Repeated, bandwidth_rows, failures, random_means, sentences};
 use super::walk::{CaseResult, StudyError, StudyOptions, flows, last_loss, run};
+use crate::Source;
 use crate::fit::mean_with_interval;
 
 /// What docs/fidelity.md calls the study.
@@ -44,12 +45,6 @@ pub struct Report {
     pub repeated: Vec<Repeated>,
     /// The combinations, in the order of table 4.
     pub cases: Vec<CaseResult>,
-}
-
-#[derive(Clone, Debug, PartialEq, Serialize)]
-struct Source {
-    title: &'static str,
-    source: &'static str,
 }
 
 impl Study {

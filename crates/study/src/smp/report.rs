@@ -9,6 +9,7 @@ use weft_picture::chart::{Line, Lines, Look};
 
 use super::costs::Costs;
 use super::measured::{Burst, Kind, Measured, PAPER_CHIP_US, Route, SWITCHES, Series};
+use crate::Source;
 
 /// What docs/fidelity.md calls the measurement.
 const FILE: &str = "bench smp --lft";
@@ -34,12 +35,6 @@ pub struct Report {
     pub costs: Option<Costs>,
     /// What was measured.
     pub measured: Measured,
-}
-
-#[derive(Clone, Debug, PartialEq, Serialize)]
-struct Source {
-    title: &'static str,
-    source: &'static str,
 }
 
 impl Report {
