@@ -456,11 +456,7 @@ impl<'a> Tenants<'a> {
 }
 
 fn in_words(refused: Error) -> anyhow::Error {
-    let failure = Failure::new(refused.message);
-    match refused.hint {
-        Some(hint) => failure.hint(hint),
-        None => failure.into(),
-    }
+    Failure::new(refused.message).hint_if_any(refused.hint)
 }
 
 /// A name that the file can have.

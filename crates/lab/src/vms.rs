@@ -57,13 +57,7 @@ pub fn connect(lab: &Lab, manager: &str) -> anyhow::Result<Client> {
 /// What to say of a manager that does not answer.
 pub fn away(manager: &str) -> impl Fn(ClientError) -> anyhow::Error {
     move |error| match error {
-        ClientError::Refused(error) => {
-            let failure = Failure::new(error.message);
-            match error.hint {
-                Some(hint) => failure.hint(hint),
-                None => failure.into(),
-            }
-        }
+        ClientError::Refused(error) => Failure::new(error.message).hint_if_any(error.hint),
         error => {
             let who = what(manager).unwrap_or_default();
             Failure::new(format!("{who} does not answer: {error}")).hint(format!(

@@ -124,10 +124,7 @@ fn in_words(error: ClientError) -> anyhow::Error {
             let is_input = matches!(refused.code, ErrorCode::InvalidRequest | ErrorCode::NotFound);
             let failure =
                 if is_input { Failure::bad_input(refused.message) } else { Failure::new(refused.message) };
-            match refused.hint {
-                Some(hint) => failure.hint(hint),
-                None => failure.into(),
-            }
+            failure.hint_if_any(refused.hint)
         }
         other => Failure::new(format!("the hub does not answer: {other}"))
             .hint("`weft flow ls` tells which flows there are"),
