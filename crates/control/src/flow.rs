@@ -130,7 +130,7 @@ weft_wire::named! {
 }
 
 /// A flow, as the hub knows it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FlowLine {
     /// Its name.

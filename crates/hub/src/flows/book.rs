@@ -261,20 +261,8 @@ impl Book {
 
     fn insert(&mut self, name: String, flow: u32, order: FlowOrder, now: Utc) -> String {
         let FlowOrder { name: _, set, from, to, shape } = order;
-        let line = FlowLine {
-            name: name.clone(),
-            flow,
-            set,
-            from,
-            to,
-            shape,
-            state: FlowState::Starting,
-            reason: None,
-            began: now,
-            delivered_bytes_per_second: 0,
-            sender: None,
-            receiver: None,
-        };
+        let line =
+            FlowLine { name: name.clone(), flow, set, from, to, shape, began: now, ..FlowLine::default() };
         self.by_number.insert(flow, name.clone());
         self.flows.insert(name.clone(), Flow { line, seen: None, is_quiet: false, found: [false; 2] });
         name

@@ -37,7 +37,7 @@ pub struct FlowHop {
 }
 
 /// A flow's path.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct FlowPath {
     /// The flow.
     pub flow: String,

@@ -22,6 +22,7 @@ use weft_wire::{Lid, PortState, ServiceLevel};
 const HOPS_MAX: usize = 64;
 
 /// A simulated fabric, as it was shown last.
+#[derive(Default)]
 pub(super) struct Scene {
     name: String,
     clock: &'static str,
@@ -49,13 +50,7 @@ impl Scene {
             dilation: simulation.options().device.data.dilation.max(1),
             plan: Plan::of_fabric(fabric),
             partitions: partitions(fabric, simulation.options().sm.routing.engine.partitions.as_ref()),
-            counted: None,
-            rates: BTreeMap::new(),
-            hot: Table::new(),
-            events: VecDeque::new(),
-            events_total: 0,
-            told: (0, 0),
-            phase: None,
+            ..Self::default()
         }
     }
 

@@ -34,12 +34,7 @@ pub(super) fn run(folder: &LabFolder, name: &str, json: bool) -> anyhow::Result<
     let lab = Lab::load_live(folder)?;
     let path = flows::paths(&lab, &flows, |flow| flow.name == name, LOOK)?.pop();
     let flow = flow.clone();
-    let path = path.unwrap_or_else(|| FlowPath {
-        flow: flow.name.clone(),
-        lid: None,
-        hops: Vec::new(),
-        problem: None,
-    });
+    let path = path.unwrap_or_else(|| FlowPath { flow: flow.name.clone(), ..FlowPath::default() });
     let shown = Shown { flow, path };
     if json { print_json(&shown) } else { print(&shown.to_text(units)) }
 }
