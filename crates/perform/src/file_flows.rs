@@ -46,9 +46,8 @@ fn of(entry: &FlowEntry) -> FileFlow {
         work: entry.work,
         message_bytes: options.message_bytes,
         packet_bytes: options.packet_bytes,
-        bytes_per_second: None,
         bytes_max: entry.bytes_max,
-        for_ms: None,
+        ..FlowShape::default()
     };
     let (name, from, to) = (entry.name.clone(), entry.from.clone(), entry.to.clone());
     FileFlow { name, from, to, shape, rate_gbps: options.rate_gbps }

@@ -24,11 +24,11 @@ use weft_process::lock::ProcessLock;
 use weft_process::raise_file_limit;
 use weft_topology::Fabric;
 
-use crate::hub::before::{beat, last_beat};
+use crate::hub::before::last_beat;
 use crate::hub::devices::Devices;
 use crate::hub::past::Past;
 use crate::hub::targets::Targets;
-use crate::hub::{Begin, keep_flows, kept_flows, watch as watch_processes};
+use crate::hub::{Begin, keeps_in_folder, watch as watch_processes};
 use crate::recabling::Learner;
 use crate::site::remotes;
 
@@ -126,25 +126,7 @@ impl Lab for Remote {
         self.dilation
     }
 
-    fn beat(&self) {
-        beat(&self.folder);
-    }
-
-    fn keep_revoked(&self, list: &str) -> Result<(), LabError> {
-        issue::keep(&self.folder.bundle(), list).map_err(|error| in_words(&error).into())
-    }
-
-    fn keep_flows(&self, json: &str) -> Result<(), LabError> {
-        keep_flows(&self.folder, json)
-    }
-
-    fn kept_flows(&self) -> Option<String> {
-        kept_flows(&self.folder)
-    }
-
-    fn past(&self, from: PastPlace) -> Answer {
-        self.past.piece(from)
-    }
+    keeps_in_folder!();
 
     fn plan(&self) -> Result<Vec<(String, ProcessKind)>, LabError> {
         Err("its processes are planned where they are started".into())
@@ -152,10 +134,6 @@ impl Lab for Remote {
 
     fn write_cables(&self, taken_out: &[[PortEnd; 2]], put_in: &[PlacedCable]) -> Result<(), LabError> {
         self.learner.write(taken_out, put_in).map_err(|error| in_words(&error).into())
-    }
-
-    fn targets(&self) -> Result<Arc<[Target]>, LabError> {
-        self.targets.of(&self.folder)
     }
 
     fn may_tell_of(&self, agent: &str, node: Option<HexGuid>, description: Option<&str>) -> bool {
