@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 use weft_control::event::{EventHead, LabEvent, ProcessEvent};
 use weft_control::hub::{EndKind, LabStatus, ProcessEnd, ProcessState};
 use weft_control::process::{Identity, Subscribed};
-use weft_control::{Answer, Error, ErrorCode, Event, EventKind, Incarnation, NamePage, Utc};
+use weft_control::{Answer, Error, ErrorCode, Event, EventKind, NamePage, Utc};
 use weft_process::{EventLog, Origin, Papers, utc_now};
 
 use crate::gone::GoneVms;

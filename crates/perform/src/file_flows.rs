@@ -27,8 +27,7 @@ pub struct FileFlow {
 /// When the file is no experiment, or has no such flow.
 pub fn read(path: &Path) -> anyhow::Result<(Vec<FileFlow>, bool)> {
     let name = path.display().to_string();
-    let text = weft_bundle::input::read_to_string(path)
-        .map_err(|error| Failure::bad_input(format!("cannot read {name}: {error}")))?;
+    let text = weft_bundle::input::given(path)?;
     let file = ExperimentFile::parse(&name, &text).map_err(|error| Failure::bad_input(error.to_string()))?;
     let plain = file.plain();
     if plain.flows.is_empty() {

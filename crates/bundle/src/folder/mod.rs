@@ -327,6 +327,14 @@ impl LabFolder {
     }
 }
 
+/// Removes a file; one that is gone already need not be removed.
+///
+/// # Errors
+/// When it is there and cannot be removed.
+pub fn remove(file: &Path) -> anyhow::Result<()> {
+    gone(fs::remove_file(file)).with_context(|| format!("cannot remove {}", file.display()))
+}
+
 /// What is gone already need not be removed.
 pub fn gone(removed: std::io::Result<()>) -> std::io::Result<()> {
     match removed {

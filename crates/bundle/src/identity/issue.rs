@@ -58,8 +58,7 @@ impl<'a> Issuer<'a> {
     /// An error where another bundle is of another authority.
     pub fn of_same_authority(self, bundle: &Bundle) -> anyhow::Result<Self> {
         let path = bundle.authority();
-        let own =
-            crate::input::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        let own = crate::input::text(&path)?;
         if own != self.authority.certificate_pem() {
             let shown = self.bundle.path().display();
             return Err(Failure::new(format!("{shown} has another authority than the laboratory"))
@@ -229,8 +228,7 @@ pub fn read(bundle: &Bundle, path: &Path) -> anyhow::Result<Identity> {
             _ => failure.hint(format!("run the process as the file's owner, or `chown {uid} {shown}`")),
         }
     })?;
-    let ca = bundle.authority();
-    let ca = crate::input::read_to_string(&ca).with_context(|| format!("cannot read {}", ca.display()))?;
+    let ca = crate::input::text(&bundle.authority())?;
     Ok(Identity::from_pem(&ca, own))
 }
 

@@ -7,7 +7,6 @@ mod care;
 mod labels;
 mod watch;
 
-use anyhow::Context;
 use serde_json::{Value, json};
 use weft_bundle::failure::Failure;
 use weft_bundle::folder::bundle::Bundle;
@@ -153,8 +152,7 @@ fn secret(service: &Service, bundle: &Bundle, cluster: &Cluster<'_>) -> anyhow::
     let mut bytes = 0;
     for file in &service.files {
         let path = bundle.path().join(&file.path);
-        let text = weft_bundle::input::read_to_string(&path);
-        let text = text.with_context(|| format!("cannot read {}", path.display()))?;
+        let text = weft_bundle::input::text(&path)?;
         bytes += text.len();
         data.insert(file.name.clone(), text.into());
     }

@@ -59,11 +59,9 @@ pub fn run(bundle: &Bundle, run: &Path, identity: Option<&Path>, config: HubConf
     // What clients read of it.
     record.store(&lab.bundle())?;
     for manager in &record.vmms {
-        let path = bundle.manager(&manager.name);
-        let hosts = weft_bundle::input::read(&path);
-        let hosts = hosts.with_context(|| format!("cannot read {}", path.display()))?;
+        let hosts = weft_bundle::input::text(&bundle.manager(&manager.name))?;
         folder::private_folder(&lab.path().join("managers"))?;
-        folder::write(&lab.bundle().manager(&manager.name), &hosts)?;
+        folder::write(&lab.bundle().manager(&manager.name), hosts.as_bytes())?;
     }
     let revoked = papers.credentials().revoked().map(|list| list.as_ref().clone());
     let begin = Begin { config, papers: Ok(papers), revoked, before, start: None, door: None };

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use weft_agent_config::AgentPart;
 use weft_bundle::failure::Failure;
 use weft_bundle::folder::bundle::{self, Bundle};
-use weft_bundle::folder::{self, LabFolder, gone};
+use weft_bundle::folder::{self, LabFolder};
 use weft_bundle::identity::issue::{self, Issuer};
 use weft_bundle::names::HUB;
 use weft_bundle::record::LabRecord;
@@ -342,10 +342,7 @@ fn forget(lab: &LabFolder, agent: &str) -> anyhow::Result<()> {
     let sockets = [lab.control(agent), lab.agent_socket(agent), lab.umad_socket(agent)];
     let files = [bundle.agent(agent), bundle.identity(agent), lab.faults(agent), lab.slots(agent)];
     // The lock stays: it tells the hub how the agent has ended.
-    for file in sockets.into_iter().chain(files) {
-        gone(std::fs::remove_file(&file)).with_context(|| format!("cannot remove {}", file.display()))?;
-    }
-    Ok(())
+    sockets.iter().chain(&files).try_for_each(|file| folder::remove(file))
 }
 
 /// Has the hub read of which processes the laboratory consists. Without a hub the next one does.

@@ -164,8 +164,7 @@ impl Replay {
 
 fn read_schedule(path: &Path) -> anyhow::Result<Replay> {
     let name = path.display().to_string();
-    let text = weft_bundle::input::read_to_string(path)
-        .map_err(|error| Failure::bad_input(format!("cannot read {name}: {error}")))?;
+    let text = weft_bundle::input::given(path)?;
     let file = ScheduleFile::parse(&name, &text).map_err(|error| Failure::bad_input(error.to_string()))?;
     Ok(Replay { path: path.to_owned(), file })
 }

@@ -43,8 +43,7 @@ pub(super) fn read_all(options: &Options) -> anyhow::Result<Vec<ExperimentFile>>
 
 fn read(path: &Path, options: &Options) -> anyhow::Result<ExperimentFile> {
     let name = path.display().to_string();
-    let text = weft_bundle::input::read_to_string(path)
-        .map_err(|error| Failure::bad_input(format!("cannot read {name}: {error}")))?;
+    let text = weft_bundle::input::given(path)?;
     let file = match options.profile {
         Some(profile) => ExperimentFile::parse_with_profile(&name, &text, profile),
         None => ExperimentFile::parse(&name, &text),

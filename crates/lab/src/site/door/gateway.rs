@@ -18,7 +18,7 @@ use tokio::time::{sleep, timeout};
 use weft_bundle::config::keys::Keys;
 use weft_bundle::failure::Failure;
 use weft_bundle::folder::bundle::{Bundle, store};
-use weft_bundle::folder::{self, Base, LabFile, LabFolder, gone};
+use weft_bundle::folder::{self, Base, LabFile, LabFolder};
 use weft_bundle::identity::issue;
 use weft_bundle::names::HUB;
 use weft_bundle::record::LabRecord;
@@ -144,8 +144,7 @@ fn running(folder: &LabFolder) -> anyhow::Result<BTreeMap<String, i32>> {
     let pids = pids(folder)?.context("its status did not come")?;
     for name in LabRecord::load(folder)?.processes().filter(|name| !pids.contains_key(name)) {
         for socket in [folder.control(&name), folder.agent_socket(&name)] {
-            gone(std::fs::remove_file(&socket))
-                .with_context(|| format!("cannot remove {}", socket.display()))?;
+            folder::remove(&socket)?;
         }
     }
     Ok(pids)

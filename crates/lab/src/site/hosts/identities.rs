@@ -54,9 +54,7 @@ pub fn take(lab: &LabFolder, from: impl Read) -> anyhow::Result<Vec<String>> {
     };
     let (bundle, record) = (lab.bundle(), LabRecord::load(lab)?);
     let known: BTreeSet<String> = issue::holders(&record).into_iter().collect();
-    let authority = bundle.authority();
-    let authority = weft_bundle::input::read_to_string(&authority)
-        .with_context(|| format!("cannot read {}", authority.display()))?;
+    let authority = weft_bundle::input::text(&bundle.authority())?;
     let mut taken = Vec::new();
     for (file, bytes) in archive::unpack(from).map_err(|error| broken(error.to_string()))? {
         let name = file.strip_prefix(FOLDER).and_then(|file| file.strip_suffix(".pem"));
