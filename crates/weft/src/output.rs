@@ -128,6 +128,11 @@ impl Table {
         Self { headings: headings.to_vec(), rows: Vec::new() }
     }
 
+    /// An empty table under headings with ` | ` between them.
+    pub(crate) fn headed(headings: &'static str) -> Self {
+        Self { headings: headings.split(" | ").collect(), rows: Vec::new() }
+    }
+
     /// Adds a row of as many cells as there are headings, each printed in one line.
     pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
         let row: Vec<String> = cells.into_iter().map(|cell| Printable(&cell).to_string()).collect();
@@ -189,10 +194,10 @@ mod tests {
 
     #[test]
     fn a_table_leaves_out_what_a_narrow_screen_can_do_without() {
-        let mut table = Table::new(&["node", "rate", "state"]);
+        let mut table = Table::headed("node | rate | state");
         table.row(["\u{6a5f}\u{7e54}", "4xHDR", "Active"].map(str::to_owned));
         let lines = |columns| {
-            let mut again = Table::new(&["node", "rate", "state"]);
+            let mut again = Table::headed("node | rate | state");
             again.rows.clone_from(&table.rows);
             again.fit(columns, &["rate"]).to_string()
         };

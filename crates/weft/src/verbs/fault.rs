@@ -62,8 +62,7 @@ fn list(lab: &Lab, json: bool) -> anyhow::Result<()> {
     if listed.is_empty() {
         return print("no fault lasts\n");
     }
-    let mut table =
-        Table::new(&["fault", "what", "where", "seed", "since", "ends in", "detected s", "rerouted s"]);
+    let mut table = Table::headed("fault | what | where | seed | since | ends in | detected s | rerouted s");
     for fault in listed {
         let left = or_dash(fault.until.map(left));
         let what = match (fault.impairment, fault.identity) {
@@ -111,8 +110,8 @@ fn list_times(lab: &Lab, json: bool) -> anyhow::Result<()> {
     if listed.is_empty() {
         return print("no fault is remembered\n");
     }
-    let headings = ["fault", "ago s", "lasted s", "detected s", "rerouted s", "restored s", "pairs lost"];
-    let mut table = Table::new(&headings);
+    let mut table =
+        Table::headed("fault | ago s | lasted s | detected s | rerouted s | restored s | pairs lost");
     for ListedTimes { times, age_ns } in listed {
         table.row([
             times.fault,

@@ -131,18 +131,9 @@ pub(super) fn run(folder: &LabFolder, args: &LinksArgs) -> anyhow::Result<()> {
     if args.json {
         return print_json(&links);
     }
-    let mut table = Table::new(&[
-        "a",
-        "b",
-        "rate",
-        "enabled",
-        "possible",
-        "state",
-        "packets a>b",
-        "packets b>a",
-        "downed",
-        "dropped",
-    ]);
+    let mut table = Table::headed(
+        "a | b | rate | enabled | possible | state | packets a>b | packets b>a | downed | dropped",
+    );
     for link in links {
         let name = |end: &End| end.label.clone();
         let count = |end: &End, pick: fn(&PortTotals) -> u64| end.totals.as_ref().map_or(0, pick);

@@ -45,7 +45,7 @@ fn list(record: &LabRecord, hub: Option<SocketAddr>, json: bool) -> anyhow::Resu
     if json {
         return print_json(&rows.collect::<Vec<_>>());
     }
-    let mut table = Table::new(&["process", "job", "url"]);
+    let mut table = Table::headed("process | job | url");
     for row in rows {
         table.row([row.process, row.job.into(), row.url]);
     }

@@ -76,13 +76,13 @@ fn list(lab: &Lab, tenants: &Tenants<'_>, args: &PartitionLsArgs) -> anyhow::Res
 
 fn table(rows: &[PartitionRow], with_members: bool) -> String {
     if !with_members {
-        let mut table = Table::new(&["partition", "P_Key", "full", "limited"]);
+        let mut table = Table::headed("partition | P_Key | full | limited");
         for row in rows {
             table.row([row.name.clone(), row.p_key.clone(), row.full.to_string(), row.limited.to_string()]);
         }
         return table.to_string();
     }
-    let mut table = Table::new(&["partition", "P_Key", "member", "membership", "GUID"]);
+    let mut table = Table::headed("partition | P_Key | member | membership | GUID");
     for row in rows {
         for member in &row.members {
             table.row([

@@ -89,7 +89,7 @@ fn show(summary: &Summary, json: bool) -> anyhow::Result<ExitCode> {
 }
 
 fn text(summary: &Summary) -> String {
-    let mut table = Table::new(&["experiment", "run", "driver", "result", "paper"]);
+    let mut table = Table::headed("experiment | run | driver | result | paper");
     for row in &summary.runs {
         let (agree, printed) = row.paper;
         let paper = if printed == 0 { String::new() } else { format!("{agree} of {printed} agree") };

@@ -121,7 +121,7 @@ fn report(up: BringUp, pieces: Vec<PieceLine>, json: bool) -> anyhow::Result<()>
 
 fn text(up: &BringUp) -> String {
     let time = |time: Time| format!("{:.3}", time.as_secs_f64() * 1e3);
-    let mut table = Table::new(&["phase", "SMPs", "took ms"]);
+    let mut table = Table::headed("phase | SMPs | took ms");
     for phase in &up.summary.phases {
         table.row([phase.phase.to_string(), phase.smps.to_string(), time(phase.took)]);
     }

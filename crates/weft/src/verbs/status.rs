@@ -315,7 +315,7 @@ fn list(managers: &[SubnetManager], shown: Option<&SubnetManager>) -> Vec<Manage
 }
 
 fn table(rows: &[Manager]) -> String {
-    let mut table = Table::new(&["manager", "state", "priority", "GUID", "LID"]);
+    let mut table = Table::headed("manager | state | priority | GUID | LID");
     for Manager { process, state, priority, guid, lid, .. } in rows {
         let lid = if lid.0 == 0 { "-".to_owned() } else { lid.to_string() };
         table.row([

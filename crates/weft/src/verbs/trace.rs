@@ -36,7 +36,7 @@ pub(super) fn run(folder: &LabFolder, args: &TraceArgs) -> anyhow::Result<()> {
     if args.json {
         return print_json(&trace);
     }
-    let mut table = Table::new(&["hop", "node", "out", "in", "next"]);
+    let mut table = Table::headed("hop | node | out | in | next");
     let Way { lid, hops } = trace.way;
     for (index, hop) in hops.into_iter().enumerate() {
         table.row([

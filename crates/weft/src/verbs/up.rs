@@ -314,7 +314,7 @@ impl Summary {
         if json {
             return print_json(self);
         }
-        let mut table = Table::new(&["phase", "count", "at s", "took s"]);
+        let mut table = Table::headed("phase | count | at s | took s");
         for row in &self.phases {
             let time = |seconds_f: f64| seconds(Duration::from_secs_f64(seconds_f));
             table.row([row.phase.to_string(), row.count.to_string(), time(row.end_s), time(row.took_s)]);

@@ -232,7 +232,7 @@ fn list(lab: &Lab, json: bool) -> anyhow::Result<()> {
 }
 
 fn table(ports: &[VPort]) -> String {
-    let mut table = Table::new(&["vm", "state", "host", "vf", "LID", "GUID", "detail"]);
+    let mut table = Table::headed("vm | state | host | vf | LID | GUID | detail");
     for port in ports {
         let lid = match port.virtual_port_lid {
             0 => "-".to_owned(),

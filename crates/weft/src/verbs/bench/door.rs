@@ -41,7 +41,7 @@ fn files(report: &Report) -> BTreeMap<String, String> {
 }
 
 fn text(report: &Report) -> String {
-    let mut table = Table::new(&["medians", "pairs", "socket s", "QUIC s", "ratio", "wanted"]);
+    let mut table = Table::headed("medians | pairs | socket s | QUIC s | ratio | wanted");
     for compared in &report.compared {
         table.row([
             compared.what.to_owned(),

@@ -14,7 +14,7 @@ pub(super) fn text(report: &Report) -> String {
     let mut text =
         format!("{}\nattached to `{}`, devices {held}\n\n", measured.machine, measured.attached_to);
     let mut table =
-        Table::new(&["window", "Gets/s, directed", "LID-routed", "LFT Sets/s, directed", "LID-routed"]);
+        Table::headed("window | Gets/s, directed | LID-routed | LFT Sets/s, directed | LID-routed");
     for window in WINDOWS {
         let rate = |kind, route| {
             let found = measured.to_all(kind, route).find(|series| series.window == window);

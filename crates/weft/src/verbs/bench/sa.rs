@@ -15,17 +15,8 @@ pub(in crate::verbs) fn run(folder: &LabFolder, args: &BenchSaArgs) -> anyhow::R
 }
 
 fn text(report: &Report) -> String {
-    let mut table = Table::new(&[
-        "manager",
-        "clients",
-        "window",
-        "answers/s",
-        "p50 us",
-        "p99 us",
-        "max us",
-        "busy",
-        "failed",
-    ]);
+    let mut table =
+        Table::headed("manager | clients | window | answers/s | p50 us | p99 us | max us | busy | failed");
     let us = |value: f64| format!("{value:.0}");
     table.row([
         report.manager.to_owned(),

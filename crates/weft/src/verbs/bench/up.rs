@@ -14,17 +14,9 @@ pub(in crate::verbs) fn run(args: BenchUpArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn text(report: &Report) -> String {
-    let mut table = Table::new(&[
-        "run",
-        "processes",
-        "SUBNET UP s",
-        "SM's part s",
-        "SMPs",
-        "PSS MiB",
-        "idle cores",
-        "flaps",
-        "others %",
-    ]);
+    let mut table = Table::headed(
+        "run | processes | SUBNET UP s | SM's part s | SMPs | PSS MiB | idle cores | flaps | others %",
+    );
     for (number, run) in (1..).zip(&report.runs) {
         table.row([
             format!("{number}"),

@@ -77,7 +77,7 @@ fn engines(json: bool) -> anyhow::Result<()> {
     if json {
         return print_json(&listed);
     }
-    let mut table = Table::new(&["engine", "what it does", "deadlock-free", "options"]);
+    let mut table = Table::headed("engine | what it does | deadlock-free | options");
     for engine in listed {
         let free = if engine.deadlock_free { "yes" } else { "no" };
         table.row([engine.name.into(), engine.about.into(), free.into(), engine.options.join(" ")]);

@@ -110,18 +110,9 @@ fn progress(cases: usize, share: f64, took: Duration) -> String {
 }
 
 fn text(report: &Report) -> String {
-    let mut table = Table::new(&[
-        "topology",
-        "start",
-        "scenario",
-        "in use",
-        "migrations",
-        "FTreeMinRC",
-        "ItRC",
-        "bandwidth",
-        "fresh",
-        "loss",
-    ]);
+    let mut table = Table::headed(
+        "topology | start | scenario | in use | migrations | FTreeMinRC | ItRC | bandwidth | fresh | loss",
+    );
     for result in &report.cases {
         let Some(last) = result.tenths.last() else { continue };
         table.row([

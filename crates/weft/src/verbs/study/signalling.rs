@@ -31,7 +31,7 @@ pub(super) fn run(args: &SignallingArgs) -> anyhow::Result<ExitCode> {
 
 fn text(found: &Found) -> String {
     let mut table =
-        Table::new(&["switches", "changes", "method", "MADs", "MB", "paper's MB", "ratio", "latency ms"]);
+        Table::headed("switches | changes | method | MADs | MB | paper's MB | ratio | latency ms");
     let mut add = |row: &Row, mark: &str| {
         for one in &row.methods {
             let megabytes = |bytes: u64| format!("{:.3}", bytes as f64 / 1e6);

@@ -140,7 +140,7 @@ pub(super) fn flows_table(flows: &[Flow]) -> Table {
 
 /// The table of machines.
 pub(super) fn machines_table(machines: &[Machine]) -> Table {
-    let mut table = Table::new(&["machine", "host", "state", "LID", "slot"]);
+    let mut table = Table::headed("machine | host | state | LID | slot");
     for machine in machines {
         table.row([
             machine.name.clone(),

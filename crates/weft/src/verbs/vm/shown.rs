@@ -84,7 +84,7 @@ fn ms(ns: u64) -> String {
 
 /// The writes of a plan, and what it costs.
 pub(super) fn plan(way: &VmWay, counts: &VmMoveCounts, writes: &[VmPlanWrite], peers: &[Peer]) -> String {
-    let mut table = Table::new(&["round", "switch", "block", "note"]);
+    let mut table = Table::headed("round | switch | block | note");
     for write in writes {
         let VmPlanWrite { round, name, block, vswitch, active, after_drain, late, detour, .. } = write;
         let notes = [
@@ -171,7 +171,7 @@ pub(super) fn report(migration: &VmMigration) -> String {
         silent: _,
         notes,
     } = migration;
-    let mut table = Table::new(&["stage", "took ms"]);
+    let mut table = Table::headed("stage | took ms");
     for stage in stages {
         table.row([stage.stage.clone(), ms(stage.took_ns)]);
     }
