@@ -15,7 +15,8 @@ pub(super) fn run(args: &MigrationSignallingArgs) -> anyhow::Result<ExitCode> {
 #[allow(clippy::ptr_arg, reason = "what is shown is a list")]
 fn text(rows: &Vec<Row>) -> String {
     let mut table = Table::headed(
-        "servers | machines each | subscribed | at first | paper's | a move | notices | paper's | ratio | handed on",
+        "servers | machines each | subscribed | at first | paper's | a move | notices | paper's | ratio | \
+         handed on",
     );
     for row in rows {
         table.row([
