@@ -31,7 +31,7 @@ pub(super) fn listed(top: &mut Table<'_>, until: Time) -> Result<Vec<Listed>, Wr
         let (fault, said) = fault(&mut table, number)?;
         let label = table.text("label")?.unwrap_or(said);
         let lasts = table.seconds("for")?;
-        table.finish()?;
+        table.finish(())?;
         if lasts.is_some_and(|lasts| lasts == Time::ZERO || fault.end().is_none()) {
             return Err(Wrong::new(place, "`for` is a time, and for faults that last"));
         }

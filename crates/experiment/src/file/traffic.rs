@@ -44,7 +44,7 @@ pub(super) fn read(
     let body = rates.mtu_bytes();
     let limits = Limits { body, duration };
     let defaults = limits.options(&mut table, &FlowOptions::usual(body))?;
-    table.finish()?;
+    table.finish(())?;
     let mut all = Everything {
         flows: each(top, "flow", |name, table| flow(name, table, &limits, &defaults))?,
         patterns: each(top, "pattern", |name, table| pattern(name, table, &limits, &defaults))?,
@@ -75,8 +75,8 @@ fn each<T>(
                 format!("a {key} cannot be called `{name}`: names are not empty and have no `/`"),
             ));
         }
-        all.push(read(name, &mut table)?);
-        table.finish()?;
+        let one = read(name, &mut table)?;
+        all.push(table.finish(one)?);
     }
     Ok(all)
 }

@@ -44,8 +44,7 @@ pub(super) fn vms(top: &mut Table<'_>, pm: &PmSpec, duration: Time) -> Result<Op
     let method = table.choice("method", &Method::ALL, Method::name)?.unwrap_or_default();
     let order = table.choice("update", &UpdateOrder::ALL, UpdateOrder::name)?.unwrap_or_default();
     let late = table.choice("late", &LatePolicy::ALL, LatePolicy::name)?.unwrap_or_default();
-    let route = Route { method, order, late };
-    table.finish()?;
+    let route = table.finish(Route { method, order, late })?;
     let vms = machines(top)?;
     let migrations = migrations(top, &vms, duration)?;
     if !is_there {
@@ -84,8 +83,7 @@ fn machines(top: &mut Table<'_>) -> Result<Vec<VmSpec>, Wrong> {
             let wrong = Wrong::new(table.at, format!("`memory_mib` of `{}` is copied in no time", spec.name));
             return Err(wrong.allowed("write `pre_copy`, the seconds that the copy takes"));
         }
-        table.finish()?;
-        all.push(spec);
+        all.push(table.finish(spec)?);
     }
     Ok(all)
 }
@@ -153,7 +151,7 @@ fn migrations(top: &mut Table<'_>, vms: &[VmSpec], duration: Time) -> Result<Vec
             }
             all.push(spec);
         }
-        table.finish()?;
+        table.finish(())?;
     }
     all.sort_by_key(|spec| spec.at);
     Ok(all)
