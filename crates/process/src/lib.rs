@@ -47,5 +47,5 @@ pub use limits::{CLIENTS_MAX, CLIENTS_OF_ONE_MAX};
 pub use poll::{poll_for, raise_file_limit, readable};
 pub use server::{Server, WRITE_PATIENCE};
 pub use service::{Capture, NoCapture, Papers, Service, not_here};
-pub use socket::{Socket, bind, is_welcome};
+pub use socket::{Socket, bind, is_welcome, next_client};
 pub use watch::{Change, changes};

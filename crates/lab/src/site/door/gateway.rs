@@ -24,7 +24,7 @@ use weft_bundle::names::HUB;
 use weft_bundle::record::LabRecord;
 use weft_link::{Call, Credentials, Peer, PeerAddress, Protocol, VisitorStream, find};
 use weft_managers::door::{Opening, PublicFile};
-use weft_process::{Socket, bind};
+use weft_process::{Socket, bind, next_client};
 
 use crate::site::status::pids;
 
@@ -327,14 +327,8 @@ async fn open(call: &Call, opening: &Opening) -> anyhow::Result<VisitorStream> {
 async fn listen(call: Rc<Call>, socket: Socket, opening: Opening) {
     let mut conversations = JoinSet::new();
     loop {
-        tokio::select! {
-            accepted = socket.accept() => match accepted {
-                Ok(near) => drop(conversations.spawn_local(converse(call.clone(), near, opening.clone()))),
-                // Out of descriptors: the reason may pass, and trying at once again would spin.
-                Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
-            },
-            Some(_) = conversations.join_next() => {}
-        }
+        let near = next_client(|| socket.accept(), &mut conversations).await;
+        conversations.spawn_local(converse(call.clone(), near, opening.clone()));
     }
 }
 
