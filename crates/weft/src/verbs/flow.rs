@@ -194,7 +194,7 @@ fn list(folder: &LabFolder, args: &FlowLsArgs) -> anyhow::Result<()> {
     for flow in &flows {
         let path = paths.get(flow.name.as_str()).map(|path| show::in_a_line(path));
         let detail = flow.reason.clone().unwrap_or_default();
-        table.row(row(flow, units).into_iter().chain(path).chain([detail]));
+        table.cells(row(flow, units).into_iter().chain(path).chain([detail]));
     }
     print(&format!("{table}{}\n", units.explained()))
 }

@@ -47,7 +47,7 @@ fn list(record: &LabRecord, hub: Option<SocketAddr>, json: bool) -> anyhow::Resu
     }
     let mut table = Table::headed("process | job | url");
     for row in rows {
-        table.row([row.process, row.job.into(), row.url]);
+        table.row(&[&row.process, &row.job, &row.url]);
     }
     print(&table.to_string())
 }

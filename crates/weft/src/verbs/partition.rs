@@ -78,19 +78,19 @@ fn table(rows: &[PartitionRow], with_members: bool) -> String {
     if !with_members {
         let mut table = Table::headed("partition | P_Key | full | limited");
         for row in rows {
-            table.row([row.name.clone(), row.p_key.clone(), row.full.to_string(), row.limited.to_string()]);
+            table.row(&[&row.name, &row.p_key, &row.full, &row.limited]);
         }
         return table.to_string();
     }
     let mut table = Table::headed("partition | P_Key | member | membership | GUID");
     for row in rows {
         for member in &row.members {
-            table.row([
-                row.name.clone(),
-                row.p_key.clone(),
-                or_dash(member.node.as_ref()),
-                member.membership.to_owned(),
-                member.guid.clone(),
+            table.row(&[
+                &row.name,
+                &row.p_key,
+                &or_dash(member.node.as_ref()),
+                &member.membership,
+                &member.guid,
             ]);
         }
     }

@@ -48,16 +48,16 @@ pub(super) fn run(folder: &LabFolder, json: bool) -> anyhow::Result<()> {
             [device] => (device.label.clone(), device.description.clone()),
             [device, others @ ..] => (format!("{} and {} more", device.label, others.len()), String::new()),
         };
-        table.row([
-            process.process,
-            or_dash(process.pid),
-            process.state.name().into(),
-            or_dash(process.restarts),
-            process.kind,
-            or_dash(process.address.as_deref().map(short)),
-            or_dash(refused),
-            node,
-            description,
+        table.row(&[
+            &process.process,
+            &or_dash(process.pid),
+            &process.state.name(),
+            &or_dash(process.restarts),
+            &process.kind,
+            &or_dash(process.address.as_deref().map(short)),
+            &or_dash(refused),
+            &node,
+            &description,
         ]);
     }
     let silence = "dead local agents are detected immediately; frozen or remote ones within";

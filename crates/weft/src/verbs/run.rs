@@ -93,8 +93,7 @@ fn text(summary: &Summary) -> String {
     for row in &summary.runs {
         let (agree, printed) = row.paper;
         let paper = if printed == 0 { String::new() } else { format!("{agree} of {printed} agree") };
-        let (experiment, run) = (row.experiment.clone(), row.run.clone());
-        table.row([experiment, run, row.driver.to_owned(), row.result.clone(), paper]);
+        table.row(&[&row.experiment, &row.run, &row.driver, &row.result, &paper]);
     }
     let report = summary.report.as_ref().map(|path| format!("report: {path}\n")).unwrap_or_default();
     format!("{table}{report}")

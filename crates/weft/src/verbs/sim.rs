@@ -113,17 +113,15 @@ impl Report {
 }
 
 fn report(up: BringUp, pieces: Vec<PieceLine>, json: bool) -> anyhow::Result<()> {
-    if json {
-        return print_json(&Report::new(up, pieces));
-    }
-    print(&(text(&up) + &pieces::text(&pieces)))
+    let text = text(&up) + &pieces::text(&pieces);
+    if json { print_json(&Report::new(up, pieces)) } else { print(&text) }
 }
 
 fn text(up: &BringUp) -> String {
     let time = |time: Time| format!("{:.3}", time.as_secs_f64() * 1e3);
     let mut table = Table::headed("phase | SMPs | took ms");
     for phase in &up.summary.phases {
-        table.row([phase.phase.to_string(), phase.smps.to_string(), time(phase.took)]);
+        table.row(&[&phase.phase, &phase.smps, &time(phase.took)]);
     }
     let summary = &up.summary;
     let routing: String = up.routing.lines().map(|line| line + "\n").collect();

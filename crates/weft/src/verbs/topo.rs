@@ -167,7 +167,7 @@ fn check(file: &Path, json: bool) -> anyhow::Result<()> {
     }
     let mut table = Table::headed("switches | hosts | others | cables | pieces");
     let cells = [counts.switches, counts.hosts, counts.others, counts.cables, counts.components];
-    table.row(cells.map(|count| count.to_string()));
+    table.cells(cells.map(|count| count.to_string()));
     print(&table.to_string())
 }
 
@@ -197,19 +197,19 @@ fn show(file: &Path, json: bool) -> anyhow::Result<()> {
     }
     let mut nodes = Table::headed("id | kind | guid | ports | cabled | description");
     for node in fabric.nodes() {
-        nodes.row([
-            node.id.clone(),
-            node.kind.to_string(),
-            node.guid.to_string(),
-            node.port_count().to_string(),
-            node.cabled_ports().count().to_string(),
-            node.description.clone(),
+        nodes.row(&[
+            &node.id,
+            &node.kind,
+            &node.guid,
+            &node.port_count(),
+            &node.cabled_ports().count(),
+            &node.description,
         ]);
     }
     let mut cables = Table::headed("a | b | rate");
     for cable in fabric.cables() {
         let (a, b) = (fabric.port_name(cable.a), fabric.port_name(cable.b));
-        cables.row([a.to_string(), b.to_string(), cable.rate.to_string()]);
+        cables.row(&[&a, &b, &cable.rate]);
     }
     print(&format!("{nodes}\n{cables}"))
 }

@@ -39,13 +39,7 @@ pub(super) fn run(folder: &LabFolder, args: &TraceArgs) -> anyhow::Result<()> {
     let mut table = Table::headed("hop | node | out | in | next");
     let Way { lid, hops } = trace.way;
     for (index, hop) in hops.into_iter().enumerate() {
-        table.row([
-            (index + 1).to_string(),
-            hop.node,
-            hop.out_port.to_string(),
-            hop.in_port.to_string(),
-            hop.peer,
-        ]);
+        table.row(&[&(index + 1), &hop.node, &hop.out_port, &hop.in_port, &hop.peer]);
     }
     print(&format!("{} -> {} (LID {lid})\n{table}", trace.from, trace.to))
 }

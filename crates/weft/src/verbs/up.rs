@@ -317,7 +317,7 @@ impl Summary {
         let mut table = Table::headed("phase | count | at s | took s");
         for row in &self.phases {
             let time = |seconds_f: f64| seconds(Duration::from_secs_f64(seconds_f));
-            table.row([row.phase.to_string(), row.count.to_string(), time(row.end_s), time(row.took_s)]);
+            table.row(&[&row.phase, &row.count, &time(row.end_s), &time(row.took_s)]);
         }
         let mut text = table.to_string();
         if let Some(up) = self.subnet_up_s {

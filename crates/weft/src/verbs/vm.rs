@@ -178,10 +178,7 @@ fn create(lab: &Lab, args: &VmCreateArgs) -> anyhow::Result<()> {
         &mut hear,
     )?;
     have_lids.iter().for_each(ProgressBar::finish_and_clear);
-    if args.json {
-        return print_json(&ports);
-    }
-    show_created(&ports, args.count.is_some())
+    if args.json { print_json(&ports) } else { show_created(&ports, args.count.is_some()) }
 }
 
 fn show_created(ports: &[VPort], is_fleet: bool) -> anyhow::Result<()> {
@@ -238,14 +235,14 @@ fn table(ports: &[VPort]) -> String {
             0 => "-".to_owned(),
             lid => lid.to_string(),
         };
-        table.row([
-            port.vm.clone(),
-            port.vm_state.clone(),
-            port.system_name.clone(),
-            port.vf.to_string(),
-            lid,
-            format!("0x{}", port.virtual_port_guid),
-            port.detail.clone(),
+        table.row(&[
+            &port.vm,
+            &port.vm_state,
+            &port.system_name,
+            &port.vf,
+            &lid,
+            &format!("0x{}", port.virtual_port_guid),
+            &port.detail,
         ]);
     }
     table.to_string()

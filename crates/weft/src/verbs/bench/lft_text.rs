@@ -21,7 +21,7 @@ pub(super) fn text(report: &Report) -> String {
             or_dash(found.map(|series| format!("{:.0}", series.per_second())))
         };
         let rates = Kind::ALL.into_iter().flat_map(|kind| Route::ALL.map(|route| rate(kind, route)));
-        table.row([window.to_string()].into_iter().chain(rates));
+        table.cells([window.to_string()].into_iter().chain(rates));
     }
     text += &format!("acknowledged by {} switches in turns\n{table}\n", measured.switches.len());
     if let Some(costs) = &report.costs {

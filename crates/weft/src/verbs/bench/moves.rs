@@ -24,15 +24,15 @@ fn text(report: &Report) -> String {
             _ => "-".to_owned(),
         };
         let ms = |value: f64| format!("{value:.2}");
-        table.row([
-            what.to_owned(),
-            series.took_ms.len().to_string(),
-            range(&series.smps),
-            range(&series.rounds),
-            ms(series.took.median_ms),
-            ms(series.took.p90_ms),
-            ms(series.downtime.median_ms),
-            ms(series.downtime.p90_ms),
+        table.row(&[
+            &what,
+            &series.took_ms.len(),
+            &range(&series.smps),
+            &range(&series.rounds),
+            &ms(series.took.median_ms),
+            &ms(series.took.p90_ms),
+            &ms(series.downtime.median_ms),
+            &ms(series.downtime.p90_ms),
         ]);
     }
     format!(

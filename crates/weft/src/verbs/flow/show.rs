@@ -107,16 +107,16 @@ fn table(hops: &[FlowHop], units: Units) -> Table {
         "shared with",
     ]);
     for (number, FlowHop { hop, lane, rate, wait, shared_with }) in (1..).zip(hops) {
-        table.row([
-            format!("{number}"),
-            hop.node.clone(),
-            hop.out_port.to_string(),
-            or_dash(*lane),
-            hop.in_port.to_string(),
-            hop.peer.clone(),
-            format!("{rate:.3}"),
-            or_dash(wait.map(|share| format!("{:.1}", share * 100.0))),
-            shared(shared_with),
+        table.row(&[
+            &number,
+            &hop.node,
+            &hop.out_port,
+            &or_dash(*lane),
+            &hop.in_port,
+            &hop.peer,
+            &format!("{rate:.3}"),
+            &or_dash(wait.map(|share| format!("{:.1}", share * 100.0))),
+            &shared(shared_with),
         ]);
     }
     table

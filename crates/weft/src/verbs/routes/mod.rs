@@ -80,7 +80,7 @@ fn engines(json: bool) -> anyhow::Result<()> {
     let mut table = Table::headed("engine | what it does | deadlock-free | options");
     for engine in listed {
         let free = if engine.deadlock_free { "yes" } else { "no" };
-        table.row([engine.name.into(), engine.about.into(), free.into(), engine.options.join(" ")]);
+        table.row(&[&engine.name, &engine.about, &free, &engine.options.join(" ")]);
     }
     print(&table.to_string())
 }

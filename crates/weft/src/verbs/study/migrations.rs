@@ -115,17 +115,17 @@ fn text(report: &Report) -> String {
     );
     for result in &report.cases {
         let Some(last) = result.tenths.last() else { continue };
-        table.row([
-            result.case.topology.to_string(),
-            result.case.start.to_string(),
-            result.case.pattern.to_string(),
-            format!("{}%", result.case.occupancy),
-            last.migrations.to_string(),
-            format!("{:.1}", result.ftreeminrc.mean),
-            format!("{:.1}", result.itrc.mean),
-            format!("{:.4}", last.ftreeminrc.mean),
-            format!("{:.4}", last.fresh.mean),
-            format!("{:.2}%", last.loss_percent()),
+        table.row(&[
+            &result.case.topology,
+            &result.case.start,
+            &result.case.pattern,
+            &format!("{}%", result.case.occupancy),
+            &last.migrations,
+            &format!("{:.1}", result.ftreeminrc.mean),
+            &format!("{:.1}", result.itrc.mean),
+            &format!("{:.4}", last.ftreeminrc.mean),
+            &format!("{:.4}", last.fresh.mean),
+            &format!("{:.2}%", last.loss_percent()),
         ]);
     }
     let mut text = format!(

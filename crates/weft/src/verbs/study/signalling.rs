@@ -37,15 +37,15 @@ fn text(found: &Found) -> String {
             let megabytes = |bytes: u64| format!("{:.3}", bytes as f64 / 1e6);
             let is_paper = one.paper_bytes > 0;
             let ratio = one.bytes as f64 / one.paper_bytes.max(1) as f64;
-            table.row([
-                format!("{}{mark}", row.switches),
-                row.changes.to_string(),
-                one.method.to_string(),
-                one.mads.to_string(),
-                megabytes(one.bytes),
-                megabytes(one.paper_bytes),
-                if is_paper { format!("{ratio:.2}") } else { "-".to_owned() },
-                format!("{:.1}", one.latency_ms),
+            table.row(&[
+                &format!("{}{mark}", row.switches),
+                &row.changes,
+                &one.method,
+                &one.mads,
+                &megabytes(one.bytes),
+                &megabytes(one.paper_bytes),
+                &if is_paper { format!("{ratio:.2}") } else { "-".to_owned() },
+                &format!("{:.1}", one.latency_ms),
             ]);
         }
     };

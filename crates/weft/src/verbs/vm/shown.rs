@@ -96,7 +96,7 @@ pub(super) fn plan(way: &VmWay, counts: &VmMoveCounts, writes: &[VmPlanWrite], p
             (*detour && *late, "replaces a detour"),
         ];
         let notes: Vec<&str> = notes.into_iter().filter(|(is, _)| *is).map(|(_, note)| note).collect();
-        table.row([round.to_string(), name.clone(), block.to_string(), notes.join(", ")]);
+        table.row(&[&round, &name, &block, &notes.join(", ")]);
     }
     let mut text = format!("{table}{}\n", cost(counts));
     if !counts.fallbacks.is_empty() {
@@ -173,7 +173,7 @@ pub(super) fn report(migration: &VmMigration) -> String {
     } = migration;
     let mut table = Table::headed("stage | took ms");
     for stage in stages {
-        table.row([stage.stage.clone(), ms(stage.took_ns)]);
+        table.row(&[&stage.stage, &ms(stage.took_ns)]);
     }
     let mut text = table.to_string();
     let silent = counts.as_ref().map_or(0, |counts| counts.silent);
