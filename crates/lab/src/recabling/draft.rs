@@ -184,16 +184,9 @@ impl Draft {
             agent.proves.sort_unstable();
             agent.proves.dedup();
         }
-        Change {
-            what,
-            taken_out: self.taken_out,
-            put_in: self.put_in,
-            added: self.added,
-            removed: self.removed,
-            topology: self.fabric.write_ibnetdiscover(),
-            record: self.record,
-            parts: self.parts.into_values().collect(),
-        }
+        let Self { fabric, record, parts, taken_out, put_in, added, removed, .. } = self;
+        let (topology, parts) = (fabric.write_ibnetdiscover(), parts.into_values().collect());
+        Change { what, taken_out, put_in, added, removed, topology, record, parts }
     }
 
     fn agent_of(&self, node: NodeIndex) -> anyhow::Result<&AgentRecord> {

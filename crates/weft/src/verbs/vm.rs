@@ -249,13 +249,8 @@ fn table(ports: &[VPort]) -> String {
 }
 
 fn way(lab: &Lab, manager: &str, args: &VmWayArgs) -> anyhow::Result<VmWay> {
-    Ok(VmWay {
-        vm: args.name.clone(),
-        host: host(lab, &args.host, Some(manager))?.0,
-        method: args.method,
-        update: args.update,
-        late: args.late,
-    })
+    let &VmWayArgs { method, update, late, .. } = args;
+    Ok(VmWay { vm: args.name.clone(), host: host(lab, &args.host, Some(manager))?.0, method, update, late })
 }
 
 /// A move that is drawn.

@@ -18,7 +18,7 @@ use weft_host::traffic::{Command, FlowReport};
 use weft_machine::Time;
 use weft_process::{Client, ClientError};
 use weft_topology::NodeIndex;
-use weft_vm::{Detach, Migrate};
+use weft_vm::{Detach, Migrate, Route};
 use weft_wire::{Guid, PortNum};
 
 use super::{LOOK, Live};
@@ -276,13 +276,8 @@ pub(super) fn merged(all: Vec<(NodeIndex, Vec<FlowReport>)>) -> Vec<(NodeIndex, 
 
 /// A migration in the control protocol's words.
 fn told(migrate: &Migrate) -> VmMigrate {
-    let way = VmWay {
-        vm: migrate.vm.to_string(),
-        host: migrate.host.to_string(),
-        method: migrate.route.method,
-        update: migrate.route.order,
-        late: migrate.route.late,
-    };
+    let Route { method, order: update, late } = migrate.route;
+    let way = VmWay { vm: migrate.vm.to_string(), host: migrate.host.to_string(), method, update, late };
     VmMigrate {
         way,
         cold: migrate.cold,

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use serde::Serialize;
-use weft_routing::{ENGINES, Lids, PROGRAM_OPTIONS, Routing};
+use weft_routing::{ENGINES, Engine, Lids, PROGRAM_OPTIONS, Routing};
 use weft_topology::Fabric;
 
 use crate::cli::engine::EngineArgs;
@@ -61,11 +61,11 @@ struct Listed {
 fn engines(json: bool) -> anyhow::Result<()> {
     let words =
         |options: &[&str]| options.iter().map(|option| format!("--{}", option.replace('_', "-"))).collect();
-    let own = ENGINES.iter().map(|engine| Listed {
-        name: engine.name,
-        about: engine.about,
-        deadlock_free: engine.deadlock_free,
-        options: words(engine.options),
+    let own = ENGINES.iter().map(|&Engine { name, about, options, deadlock_free, .. }| Listed {
+        name,
+        about,
+        deadlock_free,
+        options: words(options),
     });
     let program = Listed {
         name: "exec:PROGRAM",
