@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use weft_control::process::ProcessKind;
 use weft_link::PeerAddress;
 use weft_sm::SmpRouting;
-use weft_topology::{Fabric, PortRef};
+use weft_topology::{Fabric, NodeIndex, PortRef};
 use weft_wire::{GidPrefix, Guid, PortNum};
 
 use crate::config::managers::Listen;
@@ -161,6 +161,22 @@ pub struct DeviceRecord {
     /// Whether it is a slot of virtual machines.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub slot: bool,
+}
+
+impl DeviceRecord {
+    /// That of a node.
+    #[must_use]
+    pub fn of(fabric: &Fabric, index: NodeIndex, slot: bool) -> Self {
+        let node = fabric.node(index);
+        Self {
+            guid: node.guid,
+            id: node.id.clone(),
+            description: node.description.clone(),
+            label: fabric.label(index),
+            switch: node.is_switch(),
+            slot,
+        }
+    }
 }
 
 /// The port that the subnet manager is attached to, and its configuration.

@@ -109,15 +109,7 @@ impl Draft {
             self.fabric.with(new.node).map_err(|error| Failure::bad_input(error.to_string()))?;
         self.fabric = fabric;
         let name = self.record.name_next();
-        let node = self.fabric.node(index);
-        let device = DeviceRecord {
-            guid: node.guid,
-            id: node.id.clone(),
-            description: node.description.clone(),
-            label: self.fabric.label(index),
-            switch: node.is_switch(),
-            slot: false,
-        };
+        let device = DeviceRecord::of(&self.fabric, index, false);
         let part = AgentPart {
             name: name.clone(),
             lab: self.record.lab.clone(),
