@@ -4,7 +4,7 @@ use std::path::Path;
 
 use weft_bundle::failure::Failure;
 use weft_control::flow::FlowShape;
-use weft_experiment::{ExperimentFile, FlowEntry};
+use weft_experiment::{ExperimentFile, FlowEntry, FlowOptions};
 
 /// A flow of a file, whose hosts are not looked up yet.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,15 +39,9 @@ pub fn read(path: &Path) -> anyhow::Result<(Vec<FileFlow>, bool)> {
 }
 
 fn of(entry: &FlowEntry) -> FileFlow {
-    let options = &entry.options;
-    let shape = FlowShape {
-        transport: options.transport,
-        work: entry.work,
-        message_bytes: options.message_bytes,
-        packet_bytes: options.packet_bytes,
-        bytes_max: entry.bytes_max,
-        ..FlowShape::default()
-    };
+    let &FlowEntry { work, bytes_max, .. } = entry;
+    let FlowOptions { transport, message_bytes, packet_bytes, rate_gbps, .. } = entry.options;
+    let shape = FlowShape { transport, work, message_bytes, packet_bytes, bytes_max, ..FlowShape::default() };
     let (name, from, to) = (entry.name.clone(), entry.from.clone(), entry.to.clone());
-    FileFlow { name, from, to, shape, rate_gbps: options.rate_gbps }
+    FileFlow { name, from, to, shape, rate_gbps }
 }

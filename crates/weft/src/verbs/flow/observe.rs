@@ -58,12 +58,8 @@ pub(super) fn run(folder: &LabFolder, args: &FlowObserveArgs) -> anyhow::Result<
     let end = |name: &Option<String>| {
         name.as_deref().map(|name| names.lab.find(name).map(|node| names.name_of(node))).transpose()
     };
-    let wanted = Wanted {
-        from: end(&args.from)?,
-        to: end(&args.to)?,
-        partition: args.partition,
-        verdicts: args.verdict.clone(),
-    };
+    let (from, to) = (end(&args.from)?, end(&args.to)?);
+    let wanted = Wanted { from, to, partition: args.partition, verdicts: args.verdict.clone() };
     let mut show = |told: Vec<Told>| {
         let mut text = String::new();
         for told in told {
