@@ -193,19 +193,8 @@ impl Names {
             _ => return None,
         };
         let [from, to] = self.flows.get(&flow).cloned().map_or([None, None], |ends| ends.map(Some));
-        let (at, service_level, p_key) = (None, None, None);
-        Some(Observed {
-            time,
-            verdict,
-            flows: vec![flow],
-            from,
-            to,
-            at,
-            service_level,
-            p_key,
-            reason,
-            more: 0,
-        })
+        let (flows, at, service_level, p_key, more) = (vec![flow], None, None, None, 0);
+        Some(Observed { time, verdict, flows, from, to, at, service_level, p_key, reason, more })
     }
 }
 
