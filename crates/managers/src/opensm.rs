@@ -109,10 +109,8 @@ impl Opensm {
                 let status = self.process.wait().context("cannot wait for OpenSM")?;
                 self.take_line();
                 let last = &self.last;
-                return Err(Failure::new(format!(
-                    "OpenSM ended with {status}; the last that it wrote: {last}"
-                ))
-                .hint("`weft shell -- opensm` shows all that it writes"));
+                let message = format!("OpenSM ended with {status}; the last that it wrote: {last}");
+                return Err(Failure::new(message).hint("`weft shell -- opensm` shows all that it writes"));
             }
             if self.is_lost {
                 self.stop()?;

@@ -209,10 +209,8 @@ pub(crate) fn management_nodes(list: &str, fabric: Option<&Fabric>) -> anyhow::R
             None => guid.into_iter().collect(),
         };
         if found.is_empty() {
-            return Err(Failure::bad_input(format!(
-                "--management-nodes: no host or router is called `{name}`"
-            ))
-            .hint(
+            let message = format!("--management-nodes: no host or router is called `{name}`");
+            return Err(Failure::bad_input(message).hint(
                 "name a file, or hosts by GUID (0x…), description or id; `weft topo show FILE` lists them",
             ));
         }

@@ -12,10 +12,8 @@ pub(crate) fn learning(mut options: Options, reports: Option<u32>) -> anyhow::Re
         (true, true) | (false, false) => return Ok(options),
         (false, true) => {
             let option = if routing.learn_order { "order" } else { "weights" };
-            return Err(Failure::bad_input(format!(
-                "--{option} received takes counts, and no one makes them"
-            ))
-            .hint("say --pm --learn-weights SWEEPS"));
+            let message = format!("--{option} received takes counts, and no one makes them");
+            return Err(Failure::bad_input(message).hint("say --pm --learn-weights SWEEPS"));
         }
         (true, false) => {}
     }

@@ -72,12 +72,10 @@ impl Machine<'_> {
         }
         let Some(holder) = self.holder()? else { return Err(self.not_running()) };
         if let Some(frozen) = Frozen::of(self.lab, &self.process.name, &holder)? {
-            return Err(Failure::new(format!(
-                "{} is frozen already (fault {})",
-                self.process.what(),
-                frozen.id
-            ))
-            .hint(format!("`weft fault thaw {}` lets it go on", self.process.name)));
+            let message = format!("{} is frozen already (fault {})", self.process.what(), frozen.id);
+            return Err(
+                Failure::new(message).hint(format!("`weft fault thaw {}` lets it go on", self.process.name))
+            );
         }
         let (id, _) = next_fault(self.lab)?;
         (self.noted)(Word::Freeze);

@@ -191,10 +191,8 @@ impl Start<'_> {
         loop {
             let Err(missing) = status::is_up(self.lab) else { return Ok(()) };
             if Instant::now() >= until {
-                return Err(Failure::new(format!(
-                    "the hub here does not hear of all processes: {missing:#}"
-                ))
-                .hint(
+                let message = format!("the hub here does not hear of all processes: {missing:#}");
+                return Err(Failure::new(message).hint(
                     "UDP must come through from this machine to the hosts' ports, which `lab.json` names",
                 ));
             }

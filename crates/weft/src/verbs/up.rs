@@ -91,10 +91,9 @@ fn from_bundle(
     let record = LabRecord::of_bundle(&bundle)?;
     if let Some(other) = name.filter(|name| *name != record.lab) {
         let (folder, lab) = (folder.display(), &record.lab);
-        return Err(Failure::bad_input(format!(
-            "{folder} is the bundle of the laboratory `{lab}`, not `{other}`"
-        ))
-        .hint(format!("leave out --lab, or plan it again with `weft plan --lab {other}`")));
+        let message = format!("{folder} is the bundle of the laboratory `{lab}`, not `{other}`");
+        return Err(Failure::bad_input(message)
+            .hint(format!("leave out --lab, or plan it again with `weft plan --lab {other}`")));
     }
     refuse_other_hosts(&bundle, &record)?;
     if !record.opensms.is_empty() {

@@ -161,11 +161,8 @@ fn participants(args: &CompareArgs, inputs: &Inputs, traffic: Traffic) -> anyhow
         Traffic::Versus(..) => {
             let count = args.victims.unwrap_or(lids.len() / 2);
             if !(1..lids.len()).contains(&count) {
-                return Err(Failure::bad_input(format!(
-                    "--victims must be 1 to {}, not {count}",
-                    lids.len() - 1
-                ))
-                .hint("the other hosts run the second pattern"));
+                let message = format!("--victims must be 1 to {}, not {count}", lids.len() - 1);
+                return Err(Failure::bad_input(message).hint("the other hosts run the second pattern"));
             }
             Ok(Participants::drawn(lids, count, args.seed))
         }

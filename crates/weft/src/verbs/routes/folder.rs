@@ -176,11 +176,8 @@ pub(super) fn read(folder: &Path, fabric: &Fabric) -> anyhow::Result<Saved> {
     let levels = psl.or(report.service_levels).unwrap_or_default();
     if !levels.is_whole() {
         let path = folder.join(REPORT);
-        return Err(Failure::bad_input(format!(
-            "{}: its service levels contradict each other",
-            path.display()
-        ))
-        .into());
+        let message = format!("{}: its service levels contradict each other", path.display());
+        return Err(Failure::bad_input(message).into());
     }
     let routing = Routing { routes, levels, lanes: lanes.unwrap_or_default(), ranks, report: report.report };
     Ok(Saved { lids, routing, levels_known })

@@ -97,10 +97,8 @@ pub(super) fn share(
     };
     let lab = &part.record.lab;
     if let Some(other) = name.filter(|name| name != lab) {
-        return Err(Failure::bad_input(format!(
-            "this is the bundle of the laboratory `{lab}`, not `{other}`"
-        ))
-        .hint("leave out --lab"));
+        let message = format!("this is the bundle of the laboratory `{lab}`, not `{other}`");
+        return Err(Failure::bad_input(message).hint("leave out --lab"));
     }
     if args.bound {
         end_with_input()?;
