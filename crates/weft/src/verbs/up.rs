@@ -245,7 +245,7 @@ fn summarise_and_stay(
     for report in launcher.routings() {
         warn_of_fallback(&args.plan.sm.engine, &report.engine, &report.fallbacks);
     }
-    match summarise(launcher, fabric, whole, args.json) {
+    match summary(launcher, fabric, whole).print(args.json) {
         // The summary's reader is gone; the laboratory runs all the same.
         Err(error) if error.is::<StdoutClosed>() => {}
         summarised => summarised?,
@@ -279,12 +279,7 @@ struct Row {
     took_s: f64,
 }
 
-fn summarise(
-    launcher: &Launcher<'_>,
-    fabric: &Fabric,
-    whole: Option<&LabRecord>,
-    json: bool,
-) -> anyhow::Result<()> {
+fn summary(launcher: &Launcher<'_>, fabric: &Fabric, whole: Option<&LabRecord>) -> Summary {
     let record = whole.unwrap_or(launcher.record);
     let managers = Managers::of(fabric, record);
     let phases = &launcher.phases;
@@ -297,15 +292,14 @@ fn summarise(
         rows.push(Row { phase: phase.name().into(), count: phases.count(phase).done, end_s, took_s });
         before = end;
     }
-    let summary = Summary {
+    Summary {
         phases: rows,
         subnet_up_s: launcher.subnet_up.as_ref().map(|up| up.at.as_secs_f64()),
         unreachable: managers.unreachable(fabric),
         pieces: managers.lines(fabric),
         smps: launcher.subnet_up.as_ref().and_then(|up| up.smps),
         routing: launcher.subnet_up.as_ref().map(|up| up.routing.clone()).unwrap_or_default(),
-    };
-    summary.print(json)
+    }
 }
 
 impl Summary {
