@@ -21,7 +21,7 @@ use weft_wire::{Guid, count_of};
 
 use crate::cli::vm::{VmCreateArgs, VmMigrateArgs, VmPlanArgs, VmVerb, VmWayArgs};
 use crate::drawing;
-use crate::output::{Table, print, print_json, say};
+use crate::output::{Table, or_dash, print, print_json, say};
 use crate::progress;
 
 mod shown;
@@ -163,20 +163,16 @@ fn create(lab: &Lab, args: &VmCreateArgs) -> anyhow::Result<()> {
             have_lids.get_or_insert_with(|| bar(of as u64, "have LIDs")).set_position(lids as u64);
         }
     };
-    let ports = start(
-        lab,
-        manager,
-        VmCreate {
-            name: args.name.clone(),
-            host,
-            vf: args.vf,
-            count: args.count,
-            guid: args.guid.map(Into::into),
-            p_keys: args.pkey.clone(),
-            rate_mbps: args.rate,
-        },
-        &mut hear,
-    )?;
+    let wanted = VmCreate {
+        name: args.name.clone(),
+        host,
+        vf: args.vf,
+        count: args.count,
+        guid: args.guid.map(Into::into),
+        p_keys: args.pkey.clone(),
+        rate_mbps: args.rate,
+    };
+    let ports = start(lab, manager, wanted, &mut hear)?;
     have_lids.iter().for_each(ProgressBar::finish_and_clear);
     if args.json { print_json(&ports) } else { show_created(&ports, args.count.is_some()) }
 }
@@ -231,10 +227,7 @@ fn list(lab: &Lab, json: bool) -> anyhow::Result<()> {
 fn table(ports: &[VPort]) -> String {
     let mut table = Table::headed("vm | state | host | vf | LID | GUID | detail");
     for port in ports {
-        let lid = match port.virtual_port_lid {
-            0 => "-".to_owned(),
-            lid => lid.to_string(),
-        };
+        let lid = or_dash(Some(port.virtual_port_lid).filter(|lid| *lid > 0));
         table.row(&[
             &port.vm,
             &port.vm_state,

@@ -150,12 +150,8 @@ pub(super) fn others(
         // In other pieces other managers may have the same hosts.
         let taken = |place: &PortRef| {
             let others = standbys.iter().map(|other: &OtherSm| other.at);
-            leaders
-                .iter()
-                .copied()
-                .chain(others)
-                .chain(pms.iter().copied())
-                .any(|other| other.node == place.node)
+            let mut all = leaders.iter().copied().chain(others).chain(pms.iter().copied());
+            all.any(|other| other.node == place.node)
         };
         places.sort_by_key(taken);
         let wanted = usize::from(args.standby);
