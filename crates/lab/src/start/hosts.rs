@@ -135,12 +135,8 @@ impl Start<'_> {
                 untouched.extend(failed.untouched.then(|| host.clone()));
                 failed.failure
             })?;
-            let agents = self
-                .record
-                .agents
-                .iter()
-                .filter(|agent| host_of(self.record, &agent.name).as_ref() == Some(&host))
-                .count();
+            let hosts = self.record.agents.iter().map(|agent| host_of(self.record, &agent.name));
+            let agents = hosts.filter(|other| other.as_ref() == Some(&host)).count();
             let verb = if agents == 1 { "is" } else { "are" };
             self.lab.say(&format!("{host}: {} {verb} up", count_of(agents, "agent")));
             if host == chief {

@@ -70,20 +70,11 @@ impl Scene {
         for mark in &*marks {
             self.note(mark);
         }
-        let nodes: Table<Node> = self
-            .plan
-            .nodes
-            .iter()
-            .enumerate()
-            .map(|(at, node)| (at.to_string(), self.node(simulation, at, node.clone(), &managers)))
-            .collect();
-        let cables: Table<Cable> = self
-            .plan
-            .cables
-            .iter()
-            .enumerate()
-            .map(|(at, cable)| (at.to_string(), self.cable(simulation, at, cable.clone())))
-            .collect();
+        let (nodes, cables) = (self.plan.nodes.iter().enumerate(), self.plan.cables.iter().enumerate());
+        let node = |at: usize, node: &Node| self.node(simulation, at, node.clone(), &managers);
+        let nodes: Table<Node> = nodes.map(|(at, plan)| (at.to_string(), node(at, plan))).collect();
+        let cable = |at: usize, cable: &Cable| self.cable(simulation, at, cable.clone());
+        let cables: Table<Cable> = cables.map(|(at, plan)| (at.to_string(), cable(at, plan))).collect();
         let units = Units { dilation: (self.dilation > 1).then_some(self.dilation) };
         let flows: Table<Flow> = flows
             .iter()

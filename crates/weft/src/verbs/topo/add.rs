@@ -56,11 +56,8 @@ pub(super) fn draft_switch(
     args: &AddSwitchArgs,
     newcomer: &Newcomer,
 ) -> anyhow::Result<Change> {
-    let peers: Vec<(u8, PortRef)> = args
-        .connect
-        .iter()
-        .map(|(port, peer)| Ok((*port, bench.lab.port(peer)?)))
-        .collect::<anyhow::Result<_>>()?;
+    let peers = args.connect.iter().map(|(port, peer)| Ok((*port, bench.lab.port(peer)?)));
+    let peers: Vec<(u8, PortRef)> = peers.collect::<anyhow::Result<_>>()?;
     if let Some((port, _)) = peers.iter().find(|(port, _)| !(1..=args.ports).contains(port)) {
         let message = format!("`{}` is to have ports 1 to {}, not {port}", args.name, args.ports);
         return Err(Failure::bad_input(message).hint("give more --ports"));
