@@ -16,7 +16,7 @@ use weft_control::process::ProcessKind;
 use weft_link::{Alarm, BindError, Cable, Handler, LinkConfig, LinkEvent, Links, Visitor};
 use weft_metrics::{Guard, TokenHash};
 use weft_process::lock::{LockError, LockFolder, ProcessLock};
-use weft_process::{Clock, Counts, Crowd, EventLog, Server, Socket};
+use weft_process::{Clock, Counts, Crowd, EventLog, Server, Socket, next_client};
 use weft_umad::user_mad::socket_path;
 
 use crate::begin;
@@ -271,22 +271,16 @@ async fn accept_programs(agent: Rc<Agent>, socket: Socket) {
     let mut programs = tokio::task::JoinSet::new();
     let crowd = Crowd::new(PROGRAMS_MAX, PROGRAMS_OF_ONE_MAX);
     loop {
-        tokio::select! {
-            accepted = socket.accept() => match accepted {
-                Ok(stream) => match crowd.enter(&stream) {
-                    Ok(seat) => {
-                        let agent = agent.clone();
-                        programs.spawn_local(async move {
-                            client::serve(agent, stream).await;
-                            drop(seat);
-                        });
-                    }
-                    Err(why) => agent.with_core(|core| core.recorder.turn_away(why)),
-                },
-                // Out of descriptors: the reason may pass, and trying at once again would spin.
-                Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
-            },
-            Some(_) = programs.join_next() => {}
+        let stream = next_client(|| socket.accept(), &mut programs).await;
+        match crowd.enter(&stream) {
+            Ok(seat) => {
+                let agent = agent.clone();
+                programs.spawn_local(async move {
+                    client::serve(agent, stream).await;
+                    drop(seat);
+                });
+            }
+            Err(why) => agent.with_core(|core| core.recorder.turn_away(why)),
         }
     }
 }

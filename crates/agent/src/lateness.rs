@@ -47,12 +47,8 @@ impl Histogram {
 
     /// What there is to tell.
     pub(crate) fn summary(&self) -> Lateness {
-        Lateness {
-            count: self.count,
-            p50_ns: self.percentile(50),
-            p99_ns: self.percentile(99),
-            max_ns: self.max_ns,
-        }
+        let &Self { count, max_ns, .. } = self;
+        Lateness { count, p50_ns: self.percentile(50), p99_ns: self.percentile(99), max_ns }
     }
 
     /// How many were recorded.

@@ -2,7 +2,6 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
-use std::fmt;
 use std::rc::Rc;
 
 use tokio::sync::Notify;
@@ -14,22 +13,15 @@ use weft_process::Requester;
 /// Bytes of packets that wait for a client that does not read.
 const WAITING_BYTES_MAX: usize = 4 << 20;
 
-/// Which way a packet crosses a cable, as the agent's port sees it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Direction {
-    Sent,
-    Received,
-    /// Received and refused.
-    Damaged,
-}
-
-impl fmt::Display for Direction {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Sent => "sent",
-            Self::Received => "received",
-            Self::Damaged => "damaged",
-        })
+weft_wire::named! {
+    /// Which way a packet crosses a cable, as the agent's port sees it.
+    pub(crate) enum Direction {
+        /// Out of the port.
+        Sent = "sent",
+        /// Into the port.
+        Received = "received",
+        /// Received and refused.
+        Damaged = "damaged",
     }
 }
 

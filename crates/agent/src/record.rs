@@ -119,6 +119,12 @@ impl Recorder {
         self.events.publish(EventKind::Agent(event));
     }
 
+    /// The same of something that happened to a device.
+    fn tell_of(&self, who: &Who, event: impl FnOnce(HexGuid, String) -> AgentEvent) {
+        let (guid, node) = who.named();
+        self.tell(event(guid, node));
+    }
+
     /// What happens to the process.
     pub(crate) fn process(&self, event: ProcessEvent) {
         info!(%event, "agent");
@@ -128,28 +134,25 @@ impl Recorder {
     /// A device's event.
     pub(crate) fn device(&mut self, who: &Who, event: &Event) {
         let node = Printable(&who.description);
-        match event {
+        match *event {
             Event::PortStateChanged { port, from, to } => {
                 debug!(%node, %port, %from, %to, "port state changed");
                 self.count(Counter::PortStateChanged);
-                if *from == PortState::Active || *to == PortState::Active {
-                    let (guid, node) = who.named();
-                    let (port, from, to) = (*port, (*from).into(), (*to).into());
-                    self.tell(AgentEvent::PortState { guid, node, port, from, to });
+                if from == PortState::Active || to == PortState::Active {
+                    let (from, to) = (from.into(), to.into());
+                    self.tell_of(who, |guid, node| AgentEvent::PortState { guid, node, port, from, to });
                 }
             }
             Event::LinkMismatch { port } => {
                 warn!(%node, %port, "the ends of a cable have no width or no speed in common");
                 self.count(Counter::LinkMismatch);
-                let (guid, node) = who.named();
-                self.tell(AgentEvent::LinkMismatch { guid, node, port: *port });
+                self.tell_of(who, |guid, node| AgentEvent::LinkMismatch { guid, node, port });
             }
             Event::LidChanged { port, from, to } => {
                 debug!(%node, %port, %from, %to, "LID changed");
                 self.count(Counter::LidChanged);
                 if from.is_unicast() || who.is_slot {
-                    let (guid, node) = who.named();
-                    self.tell(AgentEvent::LidChanged { guid, node, port: *port, from: *from, to: *to });
+                    self.tell_of(who, |guid, node| AgentEvent::LidChanged { guid, node, port, from, to });
                 }
             }
             Event::ForwardingTableWritten { block } => {
@@ -163,9 +166,7 @@ impl Recorder {
             Event::DataDropped { port, reason, slid, dlid, service_level, p_key } => {
                 // Clients hear of few of them: whoever sends decides how many there are.
                 if let Some(more) = self.drops.more_at(utc_now()) {
-                    let (guid, node) = who.named();
-                    let (port, reason, p_key) = (*port, reason.name().to_owned(), *p_key);
-                    let (slid, dlid, service_level) = (*slid, *dlid, *service_level);
+                    let ((guid, node), reason) = (who.named(), reason.name().to_owned());
                     self.tell(AgentEvent::PacketDropped {
                         guid,
                         node,
@@ -179,37 +180,34 @@ impl Recorder {
                     });
                 }
             }
-            Event::TrapSent { trap_number, attempt } => {
-                debug!(%node, %trap_number, attempt, "trap sent");
+            Event::TrapSent { trap_number: trap, attempt } => {
+                debug!(%node, trap_number = %trap, attempt, "trap sent");
                 self.count(Counter::TrapSent);
-                if *attempt == 1 {
-                    let (guid, node) = who.named();
-                    self.tell(AgentEvent::TrapSent { guid, node, trap: *trap_number });
+                if attempt == 1 {
+                    self.tell_of(who, |guid, node| AgentEvent::TrapSent { guid, node, trap });
                 }
             }
-            other => self.rare(who, other),
+            _ => self.rare(who, event),
         }
     }
 
     fn rare(&mut self, who: &Who, event: &Event) {
         let node = Printable(&who.description);
-        match event {
-            Event::TrapRepressed { trap_number } => {
-                debug!(%node, %trap_number, "trap repressed");
+        match *event {
+            Event::TrapRepressed { trap_number: trap } => {
+                debug!(%node, trap_number = %trap, "trap repressed");
                 self.count(Counter::TrapRepressed);
             }
-            Event::TrapAbandoned { trap_number } => {
-                info!(%node, %trap_number, "nobody answered a trap");
+            Event::TrapAbandoned { trap_number: trap } => {
+                info!(%node, trap_number = %trap, "nobody answered a trap");
                 self.count(Counter::TrapAbandoned);
-                let (guid, node) = who.named();
-                self.tell(AgentEvent::TrapAbandoned { guid, node, trap: *trap_number });
+                self.tell_of(who, |guid, node| AgentEvent::TrapAbandoned { guid, node, trap });
             }
             Event::MKeyViolation { port, method, attribute_id } => {
                 warn!(%node, %port, %method, %attribute_id, "wrong M_Key");
                 let count = self.count_of(Counter::MKeyViolation);
                 if count.is_power_of_two() {
-                    let (guid, node) = who.named();
-                    self.tell(AgentEvent::MKeyViolation { guid, node, port: *port, count });
+                    self.tell_of(who, |guid, node| AgentEvent::MKeyViolation { guid, node, port, count });
                 }
             }
             Event::ClientDetached { client } => {
@@ -224,16 +222,14 @@ impl Recorder {
     pub(crate) fn overrun(&mut self, who: &Who, port: PortNum, lane: VirtualLane) {
         let node = Printable(&who.description);
         warn!(%node, %port, %lane, "the other end of a cable sent more than its credit");
-        let (guid, node) = who.named();
-        self.tell(AgentEvent::CreditOverrun { guid, node, port, lane });
+        self.tell_of(who, |guid, node| AgentEvent::CreditOverrun { guid, node, port, lane });
     }
 
     /// A link came up.
     pub(crate) fn link_up(&mut self, who: &Who, port: PortNum, peer: Option<CableEnd>) {
         debug!(node = %Printable(&who.description), %port, "link up");
         self.count(Counter::LinkUp);
-        let (guid, node) = who.named();
-        self.tell(AgentEvent::LinkUp { guid, node, port, peer: peer.map(port_end) });
+        self.tell_of(who, |guid, node| AgentEvent::LinkUp { guid, node, port, peer: peer.map(port_end) });
     }
 
     /// A link that came up runs at a lower rate than this end can do.

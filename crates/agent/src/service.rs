@@ -61,10 +61,6 @@ impl Source for Door {
         Ok(self.agent.with_core(|core| core.metrics()))
     }
 
-    async fn is_healthy(&self) -> bool {
-        true
-    }
-
     fn registry(&self) -> Registry {
         self.registry.clone()
     }

@@ -36,9 +36,14 @@ impl Failure {
         Self { code: EXIT_INTERRUPTED, ..self }
     }
 
-    /// Says what to do about it.
-    pub fn hint(self, hint: impl Into<String>) -> Self {
-        Self { hint: Some(hint.into()), ..self }
+    /// The whole error, with what to do about it.
+    pub fn hint(self, hint: impl Into<String>) -> anyhow::Error {
+        self.hint_if_any(Some(hint.into()))
+    }
+
+    /// The whole error, with what to do about it where that is known.
+    pub fn hint_if_any(self, hint: Option<String>) -> anyhow::Error {
+        Self { hint, ..self }.into()
     }
 }
 

@@ -4,6 +4,10 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::path::Path;
 
+use anyhow::Context;
+
+use crate::failure::Failure;
+
 /// The most that is read of one file: some hundred times the largest cabling known.
 const FILE_BYTES_MAX: u64 = 256 << 20;
 
@@ -17,6 +21,34 @@ pub fn read_to_string(path: &Path) -> io::Result<String> {
     let invalid =
         |error: std::string::FromUtf8Error| io::Error::new(ErrorKind::InvalidData, error.utf8_error());
     String::from_utf8(read(path)?).map_err(invalid)
+}
+
+/// A file's text; the error says which file cannot be read.
+///
+/// # Errors
+/// When the file is not there, is too large, is no text or cannot be read.
+pub fn text(path: &Path) -> anyhow::Result<String> {
+    read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
+}
+
+/// A file's bytes, likewise; `None` where there is no file.
+///
+/// # Errors
+/// When the file is there and cannot be read.
+pub fn read_if_any(path: &Path) -> anyhow::Result<Option<Vec<u8>>> {
+    match read(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        read => read.map(Some).with_context(|| format!("cannot read {}", path.display())),
+    }
+}
+
+/// The text of a file that the user has named: one that cannot be read is bad input.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn given(path: &Path) -> anyhow::Result<String> {
+    let bad = |error| Failure::bad_input(format!("cannot read {}: {error}", path.display()));
+    Ok(read_to_string(path).map_err(bad)?)
 }
 
 fn read_at_most(path: &Path, max: u64) -> io::Result<Vec<u8>> {

@@ -167,8 +167,7 @@ pub fn claim(
     if first > LAST && u32::from(first) + count > 65_536 {
         let message = format!("{count} {transport} ports from {first} up go beyond 65535");
         return Err(Failure::bad_input(message)
-            .hint(format!("give a lower {option}, or run several devices per agent with --pack"))
-            .into());
+            .hint(format!("give a lower {option}, or run several devices per agent with --pack")));
     }
     let block = Block { first: at(Ipv4Addr::LOCALHOST, first.into()), count };
     claim_block(base, transport, block, &format!("leave the port of {option} out"))
@@ -202,9 +201,7 @@ pub fn claim_block(base: &Base, transport: Transport, block: Block, advice: &str
         let last = block.place(block.count.saturating_sub(1)).map_or(0, |last| last.port());
         let message =
             format!("{transport} ports {} to {last} belong to the laboratory `{name}`", block.first.port());
-        return Err(Failure::new(message)
-            .hint(format!("{advice}, or `weft down --lab {name}` first"))
-            .into());
+        return Err(Failure::new(message).hint(format!("{advice}, or `weft down --lab {name}` first")));
     }
     let claimed = block.claim(transport, false).context(LOOKING)?;
     claimed.map_err(|busy| {
@@ -214,7 +211,6 @@ pub fn claim_block(base: &Base, transport: Transport, block: Block, advice: &str
         };
         Failure::new(format!("{transport} port {shown} is in use by another program"))
             .hint(format!("{advice} to use a block that is free"))
-            .into()
     })
 }
 
@@ -239,8 +235,7 @@ fn claim_free(
     }
     let (from, to) = (search.slot(0), search.slot(end - 1));
     Err(Failure::new(format!("no {count} {transport} ports in a row are free between {from} and {to}"))
-        .hint("take another laboratory down, or run several devices per agent with --pack")
-        .into())
+        .hint("take another laboratory down, or run several devices per agent with --pack"))
 }
 
 /// Keeps an agent's port, and with it its neighbours' ports, from being chosen for another laboratory, also while

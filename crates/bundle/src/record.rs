@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use weft_control::process::ProcessKind;
 use weft_link::PeerAddress;
 use weft_sm::SmpRouting;
-use weft_topology::{Fabric, PortRef};
+use weft_topology::{Fabric, NodeIndex, PortRef};
 use weft_wire::{GidPrefix, Guid, PortNum};
 
 use crate::config::managers::Listen;
@@ -61,16 +61,13 @@ pub struct LabRecord {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub vmms: Vec<OtherPlace>,
     /// Where processes serve metrics, if they do.
-    #[serde(default)]
     pub metrics: Option<Metrics>,
     /// The SHA-256 of the token that HTTP asks for on addresses other than loopback.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub http_token: Option<String>,
     /// Where programs under ibsim's library find the laboratory, if they do.
-    #[serde(default)]
     pub ibsim: Option<Listen>,
     /// The UDP ports of this machine; none where agents run on hosts that the user named.
-    #[serde(default)]
     pub udp_ports: Option<Block>,
     /// Where processes that are no agents are found over the network, where they are: by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -166,6 +163,22 @@ pub struct DeviceRecord {
     pub slot: bool,
 }
 
+impl DeviceRecord {
+    /// That of a node.
+    #[must_use]
+    pub fn of(fabric: &Fabric, index: NodeIndex, slot: bool) -> Self {
+        let node = fabric.node(index);
+        Self {
+            guid: node.guid,
+            id: node.id.clone(),
+            description: node.description.clone(),
+            label: fabric.label(index),
+            switch: node.is_switch(),
+            slot,
+        }
+    }
+}
+
 /// The port that the subnet manager is attached to, and its configuration.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SmPlace {
@@ -242,13 +255,11 @@ impl LabRecord {
         if let Some(Head { version, lab }) = head.filter(|head| head.version != own) {
             let message = format!("`{lab}` was planned by weft {version}, and this is weft {own}");
             return Err(Failure::new(message)
-                .hint(format!("install weft {version} here, or plan it again with weft {own}"))
-                .into());
+                .hint(format!("install weft {version} here, or plan it again with weft {own}")));
         }
         serde_json::from_slice(text).map_err(|error| {
             Failure::bad_input(format!("lab.json is invalid: {error}"))
                 .hint("it is of another version of weft, or was cut short: plan it again with `weft plan`")
-                .into()
         })
     }
 

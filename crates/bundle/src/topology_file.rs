@@ -29,16 +29,11 @@ pub fn load(path: &Path) -> anyhow::Result<Fabric> {
     let parsed = weft_topology::parse_bytes(&name, &bytes, &mut include);
     let fabric = parsed.map_err(|mut error| {
         let hint = error.hint.take();
-        let failure = Failure::bad_input(error.to_string());
-        match hint {
-            Some(hint) => failure.hint(hint),
-            None => failure,
-        }
+        Failure::bad_input(error.to_string()).hint_if_any(hint)
     })?;
     if fabric.nodes().is_empty() {
         return Err(Failure::bad_input(format!("{name} holds no nodes"))
-            .hint("nodes begin with `Switch` or `Ca`, as `ibnetdiscover` prints them")
-            .into());
+            .hint("nodes begin with `Switch` or `Ca`, as `ibnetdiscover` prints them"));
     }
     Ok(fabric)
 }

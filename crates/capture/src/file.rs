@@ -178,11 +178,7 @@ impl RingFiles {
             && let Some(oldest) = self.kept.pop_front()
         {
             // Somebody may have tidied up already.
-            if let Err(error) = std::fs::remove_file(&oldest)
-                && error.kind() != std::io::ErrorKind::NotFound
-            {
-                return Err(error).with_context(|| format!("cannot remove {}", oldest.display()));
-            }
+            weft_bundle::folder::remove(&oldest)?;
         }
         self.number += 1;
         let path = ring_name(&self.path, self.number, now);

@@ -19,7 +19,7 @@ const HOLD: Duration = Duration::from_millis(100);
 const HELD_MAX: usize = 65_536;
 
 /// Packets that wait for older ones.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Merge {
     hold_ns: u64,
     /// Time and number of each packet.
@@ -34,14 +34,7 @@ impl Merge {
     /// Packets of `sources` agents: those of one are in order already.
     pub(crate) fn new(sources: usize) -> Self {
         let hold = if sources > 1 { HOLD } else { Duration::ZERO };
-        Self {
-            hold_ns: u64::try_from(hold.as_nanos()).unwrap_or(u64::MAX),
-            order: BinaryHeap::new(),
-            packets: BTreeMap::new(),
-            next: 0,
-            last_ns: 0,
-            late: 0,
-        }
+        Self { hold_ns: u64::try_from(hold.as_nanos()).unwrap_or(u64::MAX), ..Self::default() }
     }
 
     /// Takes a packet.

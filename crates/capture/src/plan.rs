@@ -40,8 +40,7 @@ impl Plan {
         }
         if taps.values().any(|ports| ports.len() > PORTS_MAX) {
             return Err(Failure::bad_input(format!("more than {PORTS_MAX} ports of one agent"))
-                .hint("`all` captures every port")
-                .into());
+                .hint("`all` captures every port"));
         }
         let taps = taps.into_iter().map(|(agent, ports)| (agent, Tap::Ports(ports))).collect();
         Ok(Self { ports: ports.len(), taps })

@@ -130,9 +130,9 @@ impl Sources {
         let mut sources = Self { lab: lab.clone(), sources, retry_at: None, lost: 0 };
         let absent = sources.look_for_absent()?;
         if absent == sources.sources.len() {
-            return Err(Failure::new("none of these nodes' agents is running")
-                .hint("`weft ps` lists the processes")
-                .into());
+            return Err(
+                Failure::new("none of these nodes' agents is running").hint("`weft ps` lists the processes")
+            );
         }
         if absent > 0 {
             lab.say(&format!("not running yet: {}; captured once up", count_of(absent, "agent")));

@@ -9,7 +9,7 @@ use weft_wire::{Lid, PortNum, VirtualLane};
 use crate::vm::SlotState;
 use crate::{HexBytes, HexGuid};
 
-pub use weft_vocabulary::{NodeKind, PortState};
+pub use weft_vocabulary::{NodeKind, PhysState, PortState};
 
 /// One end of a cable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -34,49 +34,6 @@ pub struct PlacedCable {
 impl fmt::Display for PortEnd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.node, self.port)
-    }
-}
-
-/// A port's physical state (PortInfo:PortPhysicalState).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum PhysState {
-    /// Neither driving nor listening.
-    Sleep,
-    /// Looking for a peer.
-    #[default]
-    Polling,
-    /// Switched off by management.
-    Disabled,
-    /// Agreeing on width and speed.
-    Training,
-    /// The link works.
-    LinkUp,
-    /// Training again after errors.
-    ErrorRecovery,
-    /// A code that no state has.
-    Other,
-}
-
-impl From<weft_wire::PhysState> for PhysState {
-    fn from(state: weft_wire::PhysState) -> Self {
-        match state {
-            weft_wire::PhysState::Sleep => Self::Sleep,
-            weft_wire::PhysState::Polling => Self::Polling,
-            weft_wire::PhysState::Disabled => Self::Disabled,
-            weft_wire::PhysState::Training => Self::Training,
-            weft_wire::PhysState::LinkUp => Self::LinkUp,
-            weft_wire::PhysState::ErrorRecovery => Self::ErrorRecovery,
-            _ => Self::Other,
-        }
-    }
-}
-
-/// As the specification writes it.
-impl fmt::Display for PhysState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(self, f)
     }
 }
 

@@ -112,36 +112,25 @@ pub struct FlowChoice {
     pub all: bool,
 }
 
-/// How far a flow is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum FlowState {
-    /// Its ends are asked to begin.
-    #[default]
-    Starting,
-    /// Both ends know it.
-    Running,
-    /// It has sent what it was to send, or its time is over.
-    Done,
-    /// It has ended in error, or an end of it is gone.
-    Failed,
-}
-
-impl FlowState {
-    /// Its name in JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Starting => "starting",
-            Self::Running => "running",
-            Self::Done => "done",
-            Self::Failed => "failed",
-        }
+weft_wire::named! {
+    /// How far a flow is.
+    #[derive(Default)]
+    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+    pub enum FlowState {
+        /// Its ends are asked to begin.
+        #[default]
+        Starting = "starting",
+        /// Both ends know it.
+        Running = "running",
+        /// It has sent what it was to send, or its time is over.
+        Done = "done",
+        /// It has ended in error, or an end of it is gone.
+        Failed = "failed",
     }
 }
 
 /// A flow, as the hub knows it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FlowLine {
     /// Its name.

@@ -78,7 +78,7 @@ pub struct ProcessEnd {
 }
 
 /// One process of the laboratory.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ProcessLine {
     /// Its name.

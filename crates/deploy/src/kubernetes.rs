@@ -7,7 +7,6 @@ mod care;
 mod labels;
 mod watch;
 
-use anyhow::Context;
 use serde_json::{Value, json};
 use weft_bundle::failure::Failure;
 use weft_bundle::folder::bundle::Bundle;
@@ -152,8 +151,7 @@ fn secret(service: &Service, bundle: &Bundle, cluster: &Cluster<'_>) -> anyhow::
     let mut bytes = 0;
     for file in &service.files {
         let path = bundle.path().join(&file.path);
-        let text = weft_bundle::input::read_to_string(&path);
-        let text = text.with_context(|| format!("cannot read {}", path.display()))?;
+        let text = weft_bundle::input::text(&path)?;
         bytes += text.len();
         data.insert(file.name.clone(), text.into());
     }
@@ -161,8 +159,7 @@ fn secret(service: &Service, bundle: &Bundle, cluster: &Cluster<'_>) -> anyhow::
         let message =
             format!("{bytes} bytes for `{}` are more than a Secret of Kubernetes takes", service.name);
         return Err(Failure::bad_input(message)
-            .hint("run fewer devices per agent with --pack; the hub's grows with the fabric: `weft compose` has no such limit")
-            .into());
+            .hint("run fewer devices per agent with --pack; the hub's grows with the fabric: `weft compose` has no such limit"));
     }
     Ok(opaque(&labels::metadata_of(service, cluster), &data.into()))
 }

@@ -40,35 +40,23 @@ pub(crate) struct BundleFile {
     pub path: String,
 }
 
-/// What a process is to a laboratory.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Role {
-    /// It runs devices.
-    #[default]
-    Agent,
-    /// weft's subnet manager, or a standby.
-    SubnetManager,
-    /// Unmodified OpenSM.
-    Opensm,
-    /// The performance manager.
-    PerformanceManager,
-    /// The VM manager.
-    VmManager,
-    /// The hub.
-    Hub,
-}
-
-impl Role {
-    /// Its name as a label of Kubernetes.
-    pub(crate) fn label(self) -> &'static str {
-        match self {
-            Self::Agent => "agent",
-            Self::SubnetManager => "subnet-manager",
-            Self::Opensm => "opensm",
-            Self::PerformanceManager => "performance-manager",
-            Self::VmManager => "vm-manager",
-            Self::Hub => "hub",
-        }
+weft_wire::named! {
+    /// What a process is to a laboratory, with its name as a label of Kubernetes.
+    #[derive(Default)]
+    pub(crate) enum Role {
+        /// It runs devices.
+        #[default]
+        Agent = "agent",
+        /// weft's subnet manager, or a standby.
+        SubnetManager = "subnet-manager",
+        /// Unmodified OpenSM.
+        Opensm = "opensm",
+        /// The performance manager.
+        PerformanceManager = "performance-manager",
+        /// The VM manager.
+        VmManager = "vm-manager",
+        /// The hub.
+        Hub = "hub",
     }
 }
 

@@ -48,7 +48,6 @@ pub struct Migrated {
     pub downtime: Option<Time>,
     /// For how long hosts at silent switches heard nothing after the machine ran, at most: what is left of their wait, which began with the
     /// move of the address. None where there are none.
-    #[serde(default)]
     pub silent_after: Option<Time>,
     /// All stages together.
     pub total: Time,

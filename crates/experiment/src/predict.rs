@@ -295,11 +295,8 @@ impl<'a> World<'a> {
             }
             lids.insert(place, *base, *lmc).map_err(|error| error.to_string())?;
         }
-        let routing = self
-            .plan
-            .sm
-            .route(&fabric, &lids, traffic_lanes(self.plan))
-            .map_err(|error| error.to_string())?;
+        let (sm, lanes) = (&self.plan.sm, traffic_lanes(self.plan));
+        let routing = sm.route(&fabric, &lids, lanes).map_err(|error| error.to_string())?;
         Ok(Routed { fabric, lids, routing, lid_of })
     }
 

@@ -34,10 +34,8 @@ pub struct Recording {
     #[serde(default)]
     pub migrations: Vec<MigrationRecord>,
     /// Datagrams that notified hosts of other paths while the plan's clock ran, as the subnet manager has sent and received them.
-    #[serde(default)]
     pub signalled: Option<Signalled>,
     /// When hosts heeded notices, each host of the plan once, on the plan's clock. None where hosts could not be asked.
-    #[serde(default)]
     pub reconfigurations: Option<Vec<HostReconfigurations>>,
     /// What each fault of the plan cost, in the order of their beginnings; times are on the plan's clock.
     #[serde(default)]

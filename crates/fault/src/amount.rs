@@ -46,67 +46,46 @@ const RATE_MAX: u64 = 1_000_000_000_000;
 const RATE_EXPONENT: i32 = 15;
 const UNITS: [(&str, u64); 4] = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000), ("ns", 1)];
 
-impl Share {
+/// An amount as a number: its name, the most that it may be, and how it is read.
+macro_rules! amount {
+    ($name:ident($number:ty) up to $most:expr, $( #[$doc:meta] )+ $read:ident) => {
+        impl $name {
+            $( #[$doc] )+
+            pub const fn $read(self) -> $number {
+                self.0
+            }
+        }
+
+        impl TryFrom<$number> for $name {
+            type Error = BadAmount;
+
+            fn try_from(number: $number) -> Result<Self, BadAmount> {
+                if (1..=$most).contains(&number) { Ok(Self(number)) } else { Err(BadAmount::$name) }
+            }
+        }
+
+        impl From<$name> for $number {
+            fn from(amount: $name) -> Self {
+                amount.0
+            }
+        }
+    };
+}
+
+amount! {
+    Share(u32) up to PPM,
     /// In parts per million.
-    pub const fn ppm(self) -> u32 {
-        self.0
-    }
+    ppm
 }
-
-impl Lag {
+amount! {
+    Lag(u64) up to LAG_MAX,
     /// In nanoseconds.
-    pub const fn as_nanos(self) -> u64 {
-        self.0
-    }
+    as_nanos
 }
-
-impl Rate {
+amount! {
+    Rate(u64) up to RATE_MAX,
     /// Wrong bits in 10^15.
-    pub const fn in_1e15(self) -> u64 {
-        self.0
-    }
-}
-
-impl TryFrom<u32> for Share {
-    type Error = BadAmount;
-
-    fn try_from(ppm: u32) -> Result<Self, BadAmount> {
-        if (1..=PPM).contains(&ppm) { Ok(Self(ppm)) } else { Err(BadAmount::Share) }
-    }
-}
-
-impl TryFrom<u64> for Lag {
-    type Error = BadAmount;
-
-    fn try_from(nanos: u64) -> Result<Self, BadAmount> {
-        if (1..=LAG_MAX).contains(&nanos) { Ok(Self(nanos)) } else { Err(BadAmount::Lag) }
-    }
-}
-
-impl TryFrom<u64> for Rate {
-    type Error = BadAmount;
-
-    fn try_from(in_1e15: u64) -> Result<Self, BadAmount> {
-        if (1..=RATE_MAX).contains(&in_1e15) { Ok(Self(in_1e15)) } else { Err(BadAmount::Rate) }
-    }
-}
-
-impl From<Share> for u32 {
-    fn from(share: Share) -> Self {
-        share.0
-    }
-}
-
-impl From<Lag> for u64 {
-    fn from(lag: Lag) -> Self {
-        lag.0
-    }
-}
-
-impl From<Rate> for u64 {
-    fn from(rate: Rate) -> Self {
-        rate.0
-    }
+    in_1e15
 }
 
 impl fmt::Display for Share {

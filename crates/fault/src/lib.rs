@@ -161,11 +161,8 @@ impl<Node, Port> Fault<Node, Port> {
 
     /// The same fault with nodes and ports named in another way that always exists.
     pub fn map<N, P>(self, mut node: impl FnMut(Node) -> N, port: impl FnOnce(Port) -> P) -> Fault<N, P> {
-        let mapped = self.try_map(|of| Ok::<_, Infallible>(node(of)), |at| Ok(port(at)));
-        match mapped {
-            Ok(fault) => fault,
-            Err(never) => match never {},
-        }
+        let Ok(fault) = self.try_map(|of| Ok::<_, Infallible>(node(of)), |at| Ok(port(at)));
+        fault
     }
 }
 

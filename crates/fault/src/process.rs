@@ -28,27 +28,16 @@ pub enum Process<Node> {
     Further(Kind, u8),
 }
 
-/// Kinds of processes of which each piece of a fabric may have one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
-    /// Performance managers.
-    Pm,
-    /// VM managers.
-    Vmm,
-    /// Unmodified OpenSM.
-    Opensm,
-}
-
-impl Kind {
-    const ALL: [Self; 3] = [Self::Pm, Self::Vmm, Self::Opensm];
-
-    /// The name of the first.
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Pm => "pm",
-            Self::Vmm => "vmm",
-            Self::Opensm => "opensm",
-        }
+weft_wire::named! {
+    /// Kinds of processes of which each piece of a fabric may have one, with the name of the first.
+    #[derive(PartialOrd, Ord, Hash)]
+    pub enum Kind {
+        /// Performance managers.
+        Pm = "pm",
+        /// VM managers.
+        Vmm = "vmm",
+        /// Unmodified OpenSM.
+        Opensm = "opensm",
     }
 }
 
@@ -77,10 +66,8 @@ impl<Node> Process<Node> {
 
     /// The same process with its node named in another way that always exists.
     pub fn map<N>(self, node: impl FnOnce(Node) -> N) -> Process<N> {
-        match self.try_map(|of| Ok::<_, Infallible>(node(of))) {
-            Ok(process) => process,
-            Err(never) => match never {},
-        }
+        let Ok(process) = self.try_map(|of| Ok::<_, Infallible>(node(of)));
+        process
     }
 }
 

@@ -35,7 +35,7 @@ pub enum Sign<Key> {
 }
 
 /// What one fault cost. Where several overlap, each takes the first sign after its own beginning.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "FaultTimes"))]
 pub struct FaultTimes<Key> {
     /// Which fault. In events its id, or for a process that was killed or frozen the command. For a fault from outside, a process

@@ -30,10 +30,7 @@ pub(crate) fn end_of_hub(name: &str, lived: Utc) -> EventKind {
         fault: format!("end of {name}"),
         began_ns,
         lasted_ns: Some(utc_now().as_nanos().saturating_sub(began_ns)),
-        detected_after_ns: None,
-        rerouted_after_ns: None,
-        restored_after_ns: None,
-        pairs_lost: None,
+        ..FaultTimes::default()
     }))
 }
 

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use weft_control::Incarnation;
 use weft_control::process::ProcessKind;
 use weft_metrics::header::{CACHE_CONTROL, CONTENT_TYPE, HOST, HeaderValue};
-use weft_metrics::{Asked, Content, Endless, Response, Site, StatusCode, prometheus_text, text};
+use weft_metrics::{Asked, Content, Pieces, Response, Site, StatusCode, prometheus_text, text};
 use weft_process::Reader;
 
 use crate::flows::Flows;
@@ -100,10 +100,10 @@ fn of_kind(kind: &'static str, content: Content) -> Response<Content> {
     response
 }
 
-fn pieces(mut reader: Reader, incarnation: Incarnation) -> Endless {
-    Endless::new(async move {
+fn pieces(mut reader: Reader, incarnation: Incarnation) -> Pieces {
+    Pieces::new(async move {
         let piece = next_piece(&mut reader, incarnation).await;
-        (piece.into(), pieces(reader, incarnation))
+        Some((piece.into(), pieces(reader, incarnation)))
     })
 }
 

@@ -42,23 +42,8 @@ struct Known {
 
 impl Known {
     fn new(name: &str, kind: Option<ProcessKind>, is_expected: bool, now: Utc) -> Self {
-        let line = ProcessLine {
-            name: name.to_owned(),
-            kind,
-            is_expected,
-            version: None,
-            pid: None,
-            incarnation: None,
-            state: ProcessState::Expected,
-            since: now,
-            restarts: 0,
-            restart_in_ms: None,
-            last_end: None,
-            events: 0,
-            events_lost: 0,
-            links: None,
-            problem: None,
-        };
+        let name = name.to_owned();
+        let line = ProcessLine { name, kind, is_expected, since: now, ..ProcessLine::default() };
         Self { line, is_gone: false, is_over: false, next: None, events_refused: 0 }
     }
 

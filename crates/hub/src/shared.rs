@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 use weft_control::event::{EventHead, LabEvent, ProcessEvent};
 use weft_control::hub::{EndKind, LabStatus, ProcessEnd, ProcessState};
 use weft_control::process::{Identity, Subscribed};
-use weft_control::{Answer, Error, ErrorCode, Event, EventKind, Incarnation, NamePage, Utc};
+use weft_control::{Answer, Error, ErrorCode, Event, EventKind, NamePage, Utc};
 use weft_process::{EventLog, Origin, Papers, utc_now};
 
 use crate::gone::GoneVms;
@@ -63,14 +63,6 @@ impl Talk {
     fn origin(&self) -> Origin {
         Origin { source: self.source.clone(), ahead_ns: self.ahead_ns }
     }
-}
-
-/// The last event of a process that was lost.
-#[derive(Clone, Copy)]
-struct Last {
-    time: Utc,
-    incarnation: Incarnation,
-    sequence: u64,
 }
 
 pub(crate) struct State {
@@ -159,7 +151,7 @@ impl Shared {
         if let Novelty::NewAfterGap(lost) = novelty {
             let sequence = head.sequence.saturating_sub(1);
             let time = head.time().unwrap_or(now.less(-talk.ahead_ns));
-            self.tell_lost(talk, Last { time, incarnation: head.incarnation, sequence }, lost);
+            self.tell_lost(talk, &Event::lost(time, &talk.source, head.incarnation, sequence, lost));
         }
         if !self.is_its_own(process, &head) {
             return self.refuse(process, &head);
@@ -259,7 +251,7 @@ impl Shared {
         if let Some((lost, last)) = forgotten {
             // Before all that it remembers: nothing of this life is older than the life.
             let time = Utc::from_nanos(told.incarnation.0);
-            self.tell_lost(talk, Last { time, incarnation: told.incarnation, sequence: last }, lost);
+            self.tell_lost(talk, &Event::lost(time, &talk.source, told.incarnation, last, lost));
         }
     }
 
@@ -274,14 +266,8 @@ impl Shared {
     }
 
     /// Says in a process's place that events of it were lost, and which was the last of them.
-    fn tell_lost(&self, talk: &Talk, last: Last, count: u64) {
-        let Last { time, incarnation, sequence } = last;
-        let kind = EventKind::Process(ProcessEvent::EventsLost { count });
-        let (name, source) = (kind.name().to_owned(), talk.source.to_string());
-        let (place, ahead_ns) = (None, None);
-        let event = Event { time, source, incarnation, sequence, place, ahead_ns, monotonic_ns: 0, kind };
-        let json = serde_json::to_string(&event).expect("an event holds nothing that JSON cannot say");
-        self.log.pass_on(name, talk.origin(), &json);
+    fn tell_lost(&self, talk: &Talk, event: &Event) {
+        self.log.pass_on(event.kind.name().to_owned(), talk.origin(), &event.to_json());
     }
 
     fn tell_end(&self, process: &str, end: ProcessEnd) {

@@ -47,20 +47,11 @@ pub fn ask_each<'a, 'r>(
     processes: impl IntoIterator<Item = (&'a str, &'r Request)>,
     take: impl FnMut(&'a str, Answer) -> Option<Request>,
 ) -> anyhow::Result<BTreeMap<&'a str, ClientError>> {
-    ask_over(folder, None, processes, take)
+    ask_kept(folder, None, processes, take)
 }
 
-/// The same over connections that are kept, by the process's name, for whoever asks again soon.
+/// The same over connections that may be kept, by the process's name, for whoever asks again soon.
 pub fn ask_kept<'a, 'r>(
-    folder: &LabFolder,
-    kept: &mut BTreeMap<String, Client>,
-    processes: impl IntoIterator<Item = (&'a str, &'r Request)>,
-    take: impl FnMut(&'a str, Answer) -> Option<Request>,
-) -> anyhow::Result<BTreeMap<&'a str, ClientError>> {
-    ask_over(folder, Some(kept), processes, take)
-}
-
-fn ask_over<'a, 'r>(
     folder: &LabFolder,
     mut kept: Option<&mut BTreeMap<String, Client>>,
     processes: impl IntoIterator<Item = (&'a str, &'r Request)>,

@@ -140,41 +140,32 @@ impl Child {
     }
 
     fn run(self, front: Front) -> anyhow::Result<()> {
+        if let Self::Process { verb, .. } = &self
+            && [AGENT, SM, PM, VMM].contains(verb)
+        {
+            // Where that cannot be had, signals have their usual effect.
+            let _ = weft_process::early::end_when_told();
+        }
+        // Whoever closes the terminal of the verb that began a fault does not end its thaw with that.
+        if !matches!(self, Self::Process { is_detached: false, .. }) {
+            leave_session();
+        }
         let base = |front| Base::locate().with_front(front);
         match self {
-            Self::Process { verb, start, is_detached, files } => {
-                if [AGENT, SM, PM, VMM].contains(&verb) {
-                    // Where that cannot be had, signals have their usual effect.
-                    let _ = weft_process::early::end_when_told();
-                }
-                if is_detached {
-                    leave_session();
-                }
-                run_process(verb, &start, files, &front)
-            }
+            Self::Process { verb, start, files, .. } => run_process(verb, &start, files, &front),
             Self::Hub { lab } => {
-                leave_session();
                 let lab = base(front).select(Some(&lab))?;
                 hub::run(&lab, HubConfig::load(&lab)?, || ())
             }
             Self::Thaw { lab, process, id } => {
-                // Whoever closes the terminal of the verb that began the fault does not end it with that.
-                leave_session();
                 let lab = Lab::load(&base(front).select(Some(&lab))?)?;
                 faults::frozen::thaw_when_over(&lab, &process, &id)
             }
             Self::Prometheus { lab, address } => {
-                leave_session();
                 watch::run(&base(front).select(Some(&lab))?, &address).map(|never| match never {})
             }
-            Self::Taper { lab, to } => {
-                leave_session();
-                taping::run(&base(front).select(Some(&lab))?, &to)
-            }
-            Self::Guard { lab } => {
-                leave_session();
-                owned::guard(&base(front), &lab)
-            }
+            Self::Taper { lab, to } => taping::run(&base(front).select(Some(&lab))?, &to),
+            Self::Guard { lab } => owned::guard(&base(front), &lab),
         }
     }
 }

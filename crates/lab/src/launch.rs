@@ -260,13 +260,13 @@ impl<'a> Launcher<'a> {
                     self.lab.front().listener.problem(&failure.into());
                     return Ok(());
                 }
-                return Err(failure.hint("nothing is left running").into());
+                return Err(failure.hint("nothing is left running"));
             }
             LabEvent::StartFailed { process, reason } if !self.came_up => {
                 let who = self.who(&process);
-                return Err(Failure::new(format!("cannot start {who}: {reason}"))
-                    .hint("nothing is left running")
-                    .into());
+                return Err(
+                    Failure::new(format!("cannot start {who}: {reason}")).hint("nothing is left running")
+                );
             }
             _ => {}
         }
@@ -293,7 +293,7 @@ impl<'a> Launcher<'a> {
             Some(false) => "nothing is left running; --keep keeps the laboratory",
             None => "nothing is left running",
         };
-        failure.hint(hint).into()
+        failure.hint(hint)
     }
 
     /// All is up when the last piece is.

@@ -11,7 +11,7 @@ use weft_control::pm::{PmPort, PmStatus};
 use weft_control::sm::{SmState, SmStatus};
 use weft_control::vmm::{VPort, VmmStatus};
 use weft_control::{Answer, EventFilter, NamePage, Page, Request, Since};
-use weft_process::{Client, ClientError};
+use weft_process::{Client, ClientError, all_pages, unexpected};
 use weft_routing::EngineOptions;
 
 use crate::site;
@@ -126,35 +126,25 @@ pub fn vm_manager(folder: &LabFolder, name: &str) -> anyhow::Result<Told<VmmStat
 /// Asks a VM manager for all its virtual machines.
 pub fn all_vports(folder: &LabFolder, name: &str) -> Result<Vec<VPort>, ClientError> {
     let mut client = Client::connect(&folder.control(name))?;
-    let mut all: Vec<VPort> = Vec::new();
-    loop {
-        let page = NamePage { after: all.last().map(|port| port.vm.clone()), limit: None };
+    all_pages(|last: Option<&VPort>| {
+        let page = NamePage { after: last.map(|port| port.vm.clone()), limit: None };
         let Answer::Vms { vports, more } = client.ask(Request::Vms(page), PATIENCE)? else {
-            return Err(ClientError::Unexpected("vms"));
+            return unexpected("vms");
         };
-        let is_last = !more || vports.is_empty();
-        all.extend(vports);
-        if is_last {
-            return Ok(all);
-        }
-    }
+        Ok((vports, more))
+    })
 }
 
 /// Asks a performance manager for all its ports.
 pub fn performance_ports(folder: &LabFolder, name: &str) -> anyhow::Result<Vec<PmPort>> {
     let mut client = Client::connect(&folder.control(name))?;
-    let mut all: Vec<PmPort> = Vec::new();
-    loop {
-        let page = Page { after: all.last().map(PortEnd::from), limit: None };
+    all_pages(|last: Option<&PmPort>| {
+        let page = Page { after: last.map(PortEnd::from), limit: None };
         let Answer::PmPorts { ports, more } = client.ask(Request::PmPorts(page), PATIENCE)? else {
-            return Err(ClientError::Unexpected("pm-ports").into());
+            return unexpected("pm-ports");
         };
-        let is_last = !more || ports.is_empty();
-        all.extend(ports);
-        if is_last {
-            return Ok(all);
-        }
-    }
+        Ok((ports, more))
+    })
 }
 
 /// Has a process tell of these kinds of events from now on.

@@ -158,8 +158,7 @@ impl<'a> Tenants<'a> {
             return Err(Failure::bad_input(
                 "this laboratory has no subnet manager of weft's, which reads partitions",
             )
-            .hint("OpenSM has a partitions file of its own: see `man opensm`, -P")
-            .into());
+            .hint("OpenSM has a partitions file of its own: see `man opensm`, -P"));
         }
         Ok(Self { lab, source: PartitionsSource::of(&lab.folder.bundle()) })
     }
@@ -213,8 +212,7 @@ impl<'a> Tenants<'a> {
         let before = self.source.text()?;
         if before.is_none() && !matches!(change, Change::Add { .. }) {
             return Err(Failure::bad_input("this laboratory has no partitions file")
-                .hint("`weft partition add NAME` starts one; `weft up --partitions FILE` brings one")
-                .into());
+                .hint("`weft partition add NAME` starts one; `weft up --partitions FILE` brings one"));
         }
         let is_first = before.is_none();
         let text = before.clone().unwrap_or_else(|| FIRST.to_owned());
@@ -254,8 +252,7 @@ impl<'a> Tenants<'a> {
         let known = self.resolve(file).list;
         if known.iter().any(|partition| partition.name == name) {
             return Err(Failure::bad_input(format!("there is a partition `{name}` already"))
-                .hint("`weft partition ls` lists them")
-                .into());
+                .hint("`weft partition ls` lists them"));
         }
         let pkey = match pkey {
             Some(pkey) => check_pkey(pkey)?,
@@ -264,8 +261,7 @@ impl<'a> Tenants<'a> {
         if let Some(other) = known.iter().find(|partition| partition.pkey == pkey) {
             let other = if other.name.is_empty() { "another partition" } else { &other.name };
             return Err(Failure::bad_input(format!("P_Key {pkey:#06x} is that of {other}"))
-                .hint("leave out the key: the lowest free one is taken")
-                .into());
+                .hint("leave out the key: the lowest free one is taken"));
         }
         Ok(file.edited(text, &PartitionEdit::Add { name: name.to_owned(), pkey, ipoib }))
     }
@@ -281,22 +277,19 @@ impl<'a> Tenants<'a> {
         let before = members(&text)?;
         if !ports.iter().any(|port| before.contains_key(port)) {
             return Err(Failure::bad_input(format!("`{host}` is not in {name}"))
-                .hint(format!("`weft partition ls --members` lists who is in {name}"))
-                .into());
+                .hint(format!("`weft partition ls --members` lists who is in {name}")));
         }
         let after_text = self.edit_ports(text, host, |port| PartitionEdit::Leave { pkey, port })?;
         let after = members(&after_text)?;
         if ports.iter().any(|port| after.contains_key(port)) {
             return Err(Failure::bad_input(format!("`{host}` is in {name} by ALL or the like, not by name"))
-                .hint(format!("name its members in {}, then run SIGHUP", self.source.path().display()))
-                .into());
+                .hint(format!("name its members in {}, then run SIGHUP", self.source.path().display())));
         }
         if before.values().any(|full| *full) && !after.is_empty() && !after.values().any(|full| *full) {
             return Err(Failure::bad_input(format!(
                 "`{host}` is the last full member of {name}: the limited ones could talk to no one"
             ))
-            .hint(format!("`weft partition join {name} OTHER full` first, or `weft partition rm {name}`"))
-            .into());
+            .hint(format!("`weft partition join {name} OTHER full` first, or `weft partition rm {name}`")));
         }
         Ok(after_text)
     }
@@ -347,8 +340,7 @@ impl<'a> Tenants<'a> {
             found.end_ports().filter(|(number, _)| is_meant(*number)).map(|(_, port)| port.guid).collect();
         if ports.is_empty() {
             return Err(Failure::bad_input(format!("`{host}` has no cabled port, so it is in no fabric"))
-                .hint("`weft topo connect` puts a cable in")
-                .into());
+                .hint("`weft topo connect` puts a cable in"));
         }
         Ok(ports)
     }
@@ -364,7 +356,6 @@ impl<'a> Tenants<'a> {
             let names: Vec<&str> = list.iter().map(|partition| &*partition.name).collect();
             Failure::bad_input(format!("no partition is called `{name}`; there are {}", names.join(", ")))
                 .hint(format!("`weft partition add {name}` makes one"))
-                .into()
         })
     }
 
@@ -374,8 +365,9 @@ impl<'a> Tenants<'a> {
             DEFAULT_PKEY => Err(Failure::bad_input(
                 "every port is in the default partition: it reaches the subnet manager by it",
             )
-            .hint(format!("`weft partition join {name} HOST limited` lets a host talk to full members alone"))
-            .into()),
+            .hint(format!(
+                "`weft partition join {name} HOST limited` lets a host talk to full members alone"
+            ))),
             pkey => Ok(pkey),
         }
     }
@@ -426,8 +418,7 @@ impl<'a> Tenants<'a> {
             return Err(Failure::bad_input(format!(
                 "{path} has changed since it was read; nothing is written"
             ))
-            .hint("run the same command again: it edits the file as it is now")
-            .into());
+            .hint("run the same command again: it edits the file as it is now"));
         }
         folder::replace(&path, edited.text.as_bytes())?;
         let managers = self.lab.record.subnet_managers().map(|(name, _)| name);
@@ -454,8 +445,7 @@ impl<'a> Tenants<'a> {
     fn asked(&self, process: &str, request: Request) -> anyhow::Result<Result<Answer, Error>> {
         if site::pid(&self.lab.folder, process)?.is_none() {
             return Err(Failure::new(format!("{process} is not running"))
-                .hint(format!("`weft fault restart {process}` starts it, and it reads the file then"))
-                .into());
+                .hint(format!("`weft fault restart {process}` starts it, and it reads the file then")));
         }
         let mut client = Client::connect(&self.lab.folder.control(process))?;
         match client.ask(request, PATIENCE) {
@@ -466,11 +456,7 @@ impl<'a> Tenants<'a> {
 }
 
 fn in_words(refused: Error) -> anyhow::Error {
-    let failure = Failure::new(refused.message);
-    match refused.hint {
-        Some(hint) => failure.hint(hint).into(),
-        None => failure.into(),
-    }
+    Failure::new(refused.message).hint_if_any(refused.hint)
 }
 
 /// A name that the file can have.
@@ -481,8 +467,7 @@ fn check_name(name: &str) -> anyhow::Result<()> {
         return Ok(());
     }
     Err(Failure::bad_input(format!("`{name}` cannot be a partition's name"))
-        .hint("a name is a letter or `_`, then letters, digits, `-`, `_` and `.`")
-        .into())
+        .hint("a name is a letter or `_`, then letters, digits, `-`, `_` and `.`"))
 }
 
 /// The lower 15 bits of a P_Key that a partition can have.
@@ -494,7 +479,5 @@ fn check_pkey(pkey: u16) -> anyhow::Result<u16> {
         }
         _ => return Ok(pkey),
     };
-    Err(Failure::bad_input(format!("P_Key {pkey:#06x} names no partition that can be added"))
-        .hint(hint)
-        .into())
+    Err(Failure::bad_input(format!("P_Key {pkey:#06x} names no partition that can be added")).hint(hint))
 }

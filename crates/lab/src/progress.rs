@@ -29,44 +29,22 @@ impl Goal {
     }
 }
 
-/// The phases of coming up, in order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum StartPhase {
-    /// Agents run.
-    AgentsStarted,
-    /// Links are up.
-    LinksUp,
-    /// Subnet managers have found nodes.
-    NodesDiscovered,
-    /// End ports have LIDs.
-    Lids,
-    /// Forwarding tables are written.
-    Tables,
-    /// Ports are Active.
-    PortsActive,
-}
-
-impl StartPhase {
-    /// All of them, in order.
-    pub const ALL: [Self; 6] = [
-        Self::AgentsStarted,
-        Self::LinksUp,
-        Self::NodesDiscovered,
-        Self::Lids,
-        Self::Tables,
-        Self::PortsActive,
-    ];
-
-    /// Its name, for people.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::AgentsStarted => "agents started",
-            Self::LinksUp => "links up",
-            Self::NodesDiscovered => "nodes discovered",
-            Self::Lids => "LIDs assigned",
-            Self::Tables => "tables written",
-            Self::PortsActive => "ports active",
-        }
+weft_wire::named! {
+    /// The phases of coming up, in order, with their names for people.
+    #[derive(PartialOrd, Ord)]
+    pub enum StartPhase {
+        /// Agents run.
+        AgentsStarted = "agents started",
+        /// Links are up.
+        LinksUp = "links up",
+        /// Subnet managers have found nodes.
+        NodesDiscovered = "nodes discovered",
+        /// End ports have LIDs.
+        Lids = "LIDs assigned",
+        /// Forwarding tables are written.
+        Tables = "tables written",
+        /// Ports are Active.
+        PortsActive = "ports active",
     }
 }
 

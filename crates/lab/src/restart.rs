@@ -86,10 +86,9 @@ fn report(
         if Instant::now() > deadline {
             // The log itself may go with the laboratory, so the message holds its end.
             let (seconds, last) = (PATIENCE.as_secs(), last_words(&lab.log(name)));
-            return Err(Failure::new(format!(
-                "{name} does not report within {seconds} s; the last line of its log: {last}"
-            ))
-            .into());
+            let message =
+                format!("{name} does not report within {seconds} s; the last line of its log: {last}");
+            return Err(Failure::new(message).into());
         }
         look = (look * 2).min(LOOKS.end);
     }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use rustix::process::{Resource, Signal, getrlimit};
-use weft_bundle::folder::{self, Base, LabFile, LabFolder, gone};
+use weft_bundle::folder::{self, Base, LabFile, LabFolder};
 use weft_process::lock::{LockError, ProcessLock, holder, note_kill};
 
 use crate::process::{Holder, wait_for_end};
@@ -143,8 +143,7 @@ fn end(mut files: Vec<PathBuf>, done: &mut TakenDown) -> anyhow::Result<()> {
         for file in std::mem::take(&mut files) {
             match ProcessLock::take(&file) {
                 // Whoever has opened it meanwhile finds it removed once it is let go.
-                Ok(_lock) => gone(std::fs::remove_file(&file))
-                    .with_context(|| format!("cannot remove {}", file.display()))?,
+                Ok(_lock) => folder::remove(&file)?,
                 Err(LockError::Removed { .. }) => {}
                 Err(LockError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {}
                 Err(LockError::Held { .. }) => held.push(file),

@@ -62,23 +62,31 @@ pub fn through(lab: &Lab, from: NodeIndex, to: NodeIndex) -> anyhow::Result<Way>
         let (from, to) = (lab.fabric.label(from), lab.fabric.label(to));
         Failure::new(format!("no switch or cable joins the pieces of `{from}` and `{to}`"))
             .hint("packets do not pass adapters and routers; `weft links` lists the cables")
-            .into()
     }))
 }
 
 /// The way by the tables, as they are read at its start.
 fn alone(lab: &Lab, from: NodeIndex, to: NodeIndex) -> anyhow::Result<Way> {
+    let (session, live) = look(lab, from)?;
+    walk(&live, lab, PortRef::new(from, session.attached().port), to)
+}
+
+/// Attaches to a port of a node, and reads the fabric from there with its tables.
+///
+/// # Errors
+/// When no port of the node can be attached to, or the fabric cannot be read.
+pub fn look(lab: &Lab, from: NodeIndex) -> anyhow::Result<(Session, Surveyed)> {
     let port = attach_port(lab, from)?;
     let mut session = Session::attach(&lab.folder, &lab.record, lab.fabric.node(from).guid, port)?;
     let live = survey(&mut session, true, |_| Ok(()))?;
-    walk(&live, lab, PortRef::new(from, port), to)
+    Ok((session, live))
 }
 
 /// A port of a node that a program can attach to with profit.
 ///
 /// # Errors
 /// When the node has no cable.
-pub fn attach_port(lab: &Lab, node: NodeIndex) -> anyhow::Result<PortNum> {
+fn attach_port(lab: &Lab, node: NodeIndex) -> anyhow::Result<PortNum> {
     let port = lab.fabric.node(node).attach_port();
     port.with_context(|| format!("`{}` has no cable", lab.fabric.label(node)))
 }
@@ -92,7 +100,7 @@ pub(crate) fn walk(live: &Surveyed, lab: &Lab, from: PortRef, to: NodeIndex) -> 
     let (Some(start), Some(end)) = (index(source), index(target)) else {
         let (target, source) = (lab.fabric.label(to), lab.fabric.label(from.node));
         let message = format!("`{target}` cannot be reached from `{source}`");
-        return Err(Failure::new(message).hint("no cable leads there now; see `weft links`").into());
+        return Err(Failure::new(message).hint("no cable leads there now; see `weft links`"));
     };
     let lid_of = |index: NodeIndex| {
         let ports = fabric.node(index).end_ports();

@@ -95,7 +95,6 @@ impl Lab {
         found.map(|(index, _)| *index).ok_or_else(|| {
             Failure::bad_input(format!("virtual machine `{name}` is in no slot of a running agent"))
                 .hint("`weft vm ls` lists them")
-                .into()
         })
     }
 

@@ -39,9 +39,9 @@ pub enum Progress {
 pub fn load(folder: &LabFolder) -> anyhow::Result<Lab> {
     let lab = Lab::load(folder)?;
     if lab.record.vmms.is_empty() {
-        return Err(Failure::new("this laboratory has no VM manager")
-            .hint("start it with `weft up --vfs COUNT`")
-            .into());
+        return Err(
+            Failure::new("this laboratory has no VM manager").hint("start it with `weft up --vfs COUNT`")
+        );
     }
     Ok(lab)
 }
@@ -57,20 +57,12 @@ pub fn connect(lab: &Lab, manager: &str) -> anyhow::Result<Client> {
 /// What to say of a manager that does not answer.
 pub fn away(manager: &str) -> impl Fn(ClientError) -> anyhow::Error {
     move |error| match error {
-        ClientError::Refused(error) => {
-            let failure = Failure::new(error.message);
-            match error.hint {
-                Some(hint) => failure.hint(hint).into(),
-                None => failure.into(),
-            }
-        }
+        ClientError::Refused(error) => Failure::new(error.message).hint_if_any(error.hint),
         error => {
             let who = what(manager).unwrap_or_default();
-            Failure::new(format!("{who} does not answer: {error}"))
-                .hint(format!(
-                    "`weft ps` tells whether it runs, `weft fault restart {manager}` starts it again"
-                ))
-                .into()
+            Failure::new(format!("{who} does not answer: {error}")).hint(format!(
+                "`weft ps` tells whether it runs, `weft fault restart {manager}` starts it again"
+            ))
         }
     }
 }

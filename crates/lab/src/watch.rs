@@ -71,8 +71,7 @@ pub fn start(lab: &LabFolder, hub: SocketAddr) -> anyhow::Result<SocketAddr> {
         if !ends[0].revents().is_empty() || begun.elapsed() > PATIENCE {
             // One that is only slow is ended with the laboratory.
             return Err(Failure::new(format!("Prometheus does not answer at {address}"))
-                .hint(format!("its log is {}", log.display()))
-                .into());
+                .hint(format!("its log is {}", log.display())));
         }
     }
     Ok(address)

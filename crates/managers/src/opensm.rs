@@ -49,7 +49,7 @@ pub fn check(program: &Path) -> anyhow::Result<()> {
     if folders.any(|folder| folder.join("opensm").is_file()) {
         return Ok(());
     }
-    Err(Failure::new("OpenSM is not installed").hint("Debian has it in the package opensm").into())
+    Err(Failure::new("OpenSM is not installed").hint("Debian has it in the package opensm"))
 }
 
 /// Runs until a signal or a client asks it to end, or OpenSM ends. `program`: the one that runs it, beside which its library is looked for.
@@ -109,17 +109,13 @@ impl Opensm {
                 let status = self.process.wait().context("cannot wait for OpenSM")?;
                 self.take_line();
                 let last = &self.last;
-                return Err(Failure::new(format!(
-                    "OpenSM ended with {status}; the last that it wrote: {last}"
-                ))
-                .hint("`weft shell -- opensm` shows all that it writes")
-                .into());
+                let message = format!("OpenSM ended with {status}; the last that it wrote: {last}");
+                return Err(Failure::new(message).hint("`weft shell -- opensm` shows all that it writes"));
             }
             if self.is_lost {
                 self.stop()?;
                 return Err(Failure::new("OpenSM has lost its agent")
-                    .hint("`weft fault restart sm` starts it again when the agent runs")
-                    .into());
+                    .hint("`weft fault restart sm` starts it again when the agent runs"));
             }
         }
     }

@@ -110,6 +110,5 @@ fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
     TcpListener::bind(address).map_err(|error| {
         Failure::new(format!("cannot serve metrics on {address}: {error}"))
             .hint("end the program that has the port, or choose other ports with --metrics")
-            .into()
     })
 }

@@ -12,7 +12,7 @@ const UMAD: &str = "libweft_umad.so";
 const UMAD2SIM: &str = "umad2sim/libumad2sim.so";
 
 /// weft's stand-in for libibumad, as a program at this path finds it.
-pub fn beside(program: &Path) -> Result<PathBuf, Failure> {
+pub fn beside(program: &Path) -> anyhow::Result<PathBuf> {
     umad(std::env::var_os("WEFT_UMAD_PRELOAD").as_deref(), program)
 }
 
@@ -21,12 +21,12 @@ pub fn beside(program: &Path) -> Result<PathBuf, Failure> {
 /// 1. beside the program, which is also where cargo builds it;
 /// 2. `../lib/weft` from there, where an installation has it;
 /// 3. cargo's folder of the other profile.
-pub fn umad(named: Option<&OsStr>, program: &Path) -> Result<PathBuf, Failure> {
+pub fn umad(named: Option<&OsStr>, program: &Path) -> anyhow::Result<PathBuf> {
     if let Some(named) = named.filter(|named| !named.is_empty()) {
         let path = PathBuf::from(named);
         // The loader would take a path without a slash for a name, and say nothing when there is no such file.
         return std::path::absolute(&path).ok().filter(|path| path.is_file()).ok_or_else(|| {
-            Failure::bad_input(format!("WEFT_UMAD_PRELOAD names {}, which is no file", path.display()))
+            Failure::bad_input(format!("WEFT_UMAD_PRELOAD names {}, which is no file", path.display())).into()
         });
     }
     let folder = program.parent().unwrap_or(Path::new("/"));
@@ -43,7 +43,7 @@ pub fn umad(named: Option<&OsStr>, program: &Path) -> Result<PathBuf, Failure> {
 }
 
 /// ibsim's stock library.
-pub fn umad2sim() -> Result<PathBuf, Failure> {
+pub fn umad2sim() -> anyhow::Result<PathBuf> {
     let mut folders =
         vec![PathBuf::from("/usr/local/lib"), PathBuf::from("/usr/lib64"), PathBuf::from("/usr/lib")];
     // Debian's are one level further down: /usr/lib/x86_64-linux-gnu.

@@ -45,7 +45,6 @@ impl Start {
             let uid = rustix::process::geteuid().as_raw();
             Failure::new(format!("user {uid} has no keys of management: {error:#}"))
                 .hint("they lie beside the identity, and belong to the user that runs the manager")
-                .into()
         })
     }
 

@@ -17,20 +17,10 @@ pub struct Content {
     pub(crate) is_endless: bool,
 }
 
-/// Content without an end: the next piece, and what follows it.
-pub struct Endless(Pin<Box<dyn Future<Output = (Bytes, Endless)>>>);
-
 impl Content {
     /// Content that is there already.
     pub fn whole(bytes: impl Into<Bytes>) -> Self {
         Self { flow: Box::pin(Full::new(bytes.into())), is_endless: false }
-    }
-}
-
-impl Endless {
-    /// Content that begins with a piece. A piece shall come every few seconds: a client that does not fetch it is known by that.
-    pub fn new(next: impl Future<Output = (Bytes, Self)> + 'static) -> Self {
-        Self(Box::pin(next))
     }
 }
 
@@ -41,7 +31,8 @@ pub struct Pieces(NextPiece);
 type NextPiece = Pin<Box<dyn Future<Output = Option<(Bytes, Pieces)>>>>;
 
 impl Pieces {
-    /// Content that begins with a piece; `None` ends it.
+    /// Content that begins with a piece; `None` ends it. Without an end, a piece shall come every few seconds: a client
+    /// that does not fetch it is known by that.
     pub fn new(next: impl Future<Output = Option<(Bytes, Self)>> + 'static) -> Self {
         Self(Box::pin(next))
     }
@@ -63,26 +54,6 @@ impl Body for Pieces {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         let Some((piece, rest)) = ready!(self.0.as_mut().poll(context)) else { return Poll::Ready(None) };
-        *self = rest;
-        Poll::Ready(Some(Ok(Frame::data(piece))))
-    }
-}
-
-impl From<Endless> for Content {
-    fn from(endless: Endless) -> Self {
-        Self { flow: Box::pin(endless), is_endless: true }
-    }
-}
-
-impl Body for Endless {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let (piece, rest) = ready!(self.0.as_mut().poll(context));
         *self = rest;
         Poll::Ready(Some(Ok(Frame::data(piece))))
     }

@@ -101,8 +101,8 @@ impl Guard {
     /// Makes the handshake that the port asks for, which takes as long as the client wants it to.
     pub(crate) async fn shake_hands(&self, stream: TcpStream) -> io::Result<Wire> {
         Ok(match &self.0 {
-            Some((acceptor, _)) => Wire::Tls(Box::new(acceptor.accept(stream).await?)),
-            None => Wire::Plain(stream),
+            Some((acceptor, _)) => Wire::of(acceptor.accept(stream).await?),
+            None => Wire::of(stream),
         })
     }
 

@@ -24,7 +24,7 @@ mod places;
 mod server;
 mod wire;
 
-pub use content::{Content, Endless, Pieces};
+pub use content::{Content, Pieces};
 pub use exporter::{NoAnswer, Source, prometheus_text, serve};
 pub use guard::{Guard, TokenHash, Unguarded};
 pub use hyper::header;

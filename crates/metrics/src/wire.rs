@@ -6,24 +6,16 @@ use std::task::{Context, Poll, ready};
 
 use hyper::rt::{Read, ReadBufCursor, Write};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
-use tokio_rustls::server::TlsStream;
 
 /// A client's connection after its handshake.
-pub(crate) enum Wire {
-    Plain(TcpStream),
-    Tls(Box<TlsStream<TcpStream>>),
-}
+pub(crate) struct Wire(Pin<Box<dyn Duplex>>);
 
-trait Duplex: AsyncRead + AsyncWrite + Unpin {}
-impl<T: AsyncRead + AsyncWrite + Unpin> Duplex for T {}
+trait Duplex: AsyncRead + AsyncWrite {}
+impl<T: AsyncRead + AsyncWrite> Duplex for T {}
 
 impl Wire {
-    fn duplex(&mut self) -> Pin<&mut dyn Duplex> {
-        match self {
-            Self::Plain(stream) => Pin::new(stream),
-            Self::Tls(stream) => Pin::new(stream.as_mut()),
-        }
+    pub(crate) fn of(stream: impl AsyncRead + AsyncWrite + 'static) -> Self {
+        Self(Box::pin(stream))
     }
 }
 
@@ -37,7 +29,7 @@ impl Read for Wire {
         let mut bytes = [0; 1024];
         let room = bytes.len().min(into.remaining());
         let mut buffer = ReadBuf::new(&mut bytes[..room]);
-        ready!(self.duplex().poll_read(context, &mut buffer))?;
+        ready!(self.0.as_mut().poll_read(context, &mut buffer))?;
         into.put_slice(buffer.filled());
         Poll::Ready(Ok(()))
     }
@@ -49,14 +41,14 @@ impl Write for Wire {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.duplex().poll_write(context, bytes)
+        self.0.as_mut().poll_write(context, bytes)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.duplex().poll_flush(context)
+        self.0.as_mut().poll_flush(context)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.duplex().poll_shutdown(context)
+        self.0.as_mut().poll_shutdown(context)
     }
 }

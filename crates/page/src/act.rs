@@ -13,10 +13,8 @@ pub enum Act {
         /// The receiving one.
         to: String,
         /// Its name.
-        #[serde(default)]
         name: Option<String>,
         /// Megabytes per second at most.
-        #[serde(default)]
         rate_mbps: Option<f64>,
         /// Whether each message is answered.
         #[serde(default)]
@@ -42,7 +40,6 @@ pub enum Act {
         /// Its name.
         node: String,
         /// For how long; until it is cleared without it.
-        #[serde(default)]
         seconds: Option<f64>,
     },
     /// Unplug a cable.
@@ -50,7 +47,6 @@ pub enum Act {
         /// The cable.
         cable: String,
         /// For how long.
-        #[serde(default)]
         seconds: Option<f64>,
     },
     /// Plug it in.
@@ -65,7 +61,6 @@ pub enum Act {
         /// How many of a hundred.
         percent: f64,
         /// For how long.
-        #[serde(default)]
         seconds: Option<f64>,
     },
     /// Delay packets.
@@ -75,7 +70,6 @@ pub enum Act {
         /// By so much.
         ms: f64,
         /// For how long.
-        #[serde(default)]
         seconds: Option<f64>,
     },
     /// Say what a cut of a cable would do.
@@ -93,7 +87,6 @@ pub enum Act {
         /// The cable.
         cable: String,
         /// For how long.
-        #[serde(default)]
         seconds: Option<f64>,
     },
     /// Note that somebody has seen an alarm.

@@ -25,7 +25,7 @@ use weft_metrics::header::{
     HeaderMap, HeaderName, HeaderValue, ORIGIN, REFERRER_POLICY, WWW_AUTHENTICATE,
 };
 use weft_metrics::{
-    Asked, Content, Endless, Page, Pieces, Posted, Response, Site, StatusCode, TokenHash, prometheus_text,
+    Asked, Content, Page, Pieces, Posted, Response, Site, StatusCode, TokenHash, prometheus_text,
 };
 
 use crate::act::{Act, Done, Refusal, Stagehand};
@@ -328,25 +328,25 @@ async fn on_tape<T: Send + 'static>(
 }
 
 /// The lines of a reader, or signs of life.
-fn of_reader(mut reader: Reader) -> Endless {
-    Endless::new(async move {
+fn of_reader(mut reader: Reader) -> Pieces {
+    Pieces::new(async move {
         let piece = match tokio::time::timeout(ALIVE_EVERY, reader.next()).await {
             Ok(line) => format!("{}\n", line.json),
             Err(_) => alive(),
         };
-        (piece.into(), of_reader(reader))
+        Some((piece.into(), of_reader(reader)))
     })
 }
 
 /// One line, and signs of life behind it.
-fn alone(line: String) -> Endless {
-    Endless::new(async move { (line.into(), beats()) })
+fn alone(line: String) -> Pieces {
+    Pieces::new(async move { Some((line.into(), beats())) })
 }
 
-fn beats() -> Endless {
-    Endless::new(async {
+fn beats() -> Pieces {
+    Pieces::new(async {
         tokio::time::sleep(ALIVE_EVERY).await;
-        (alive().into(), beats())
+        Some((alive().into(), beats()))
     })
 }
 

@@ -8,6 +8,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 use tokio::sync::watch;
+use weft_metrics::{counter, gauge};
 
 use crate::ring::{Entry, Kind, Mark, Ring, Span};
 use crate::state::State;
@@ -37,20 +38,11 @@ pub struct Counts {
 impl Counts {
     /// Registered, if no other stage has done that.
     pub fn new(registry: &Registry) -> Self {
-        let counter = |name, help| {
-            let counter = IntCounter::new(name, help).expect("the name and the help are fixed");
-            let _ = registry.register(Box::new(counter.clone()));
-            counter
-        };
-        let readers = IntGauge::new("weft_ui_readers", "Streams that are open")
-            .expect("the name and the help are fixed");
-        let _ = registry.register(Box::new(readers.clone()));
-        let slow =
-            counter("weft_ui_readers_slow_total", "Times that a reader fell behind and got the whole state");
-        let crowded = counter(
-            "weft_ui_lines_crowded_out_total",
-            "Lines of the last ten minutes dropped early, for want of room",
-        );
+        let readers = gauge(registry, "weft_ui_readers", "Streams that are open");
+        let help = "Times that a reader fell behind and got the whole state";
+        let slow = counter(registry, "weft_ui_readers_slow_total", help);
+        let help = "Lines of the last ten minutes dropped early, for want of room";
+        let crowded = counter(registry, "weft_ui_lines_crowded_out_total", help);
         Self { readers, slow, crowded }
     }
 
@@ -274,11 +266,8 @@ pub struct Piece {
 #[derive(Debug, Deserialize)]
 struct Shape {
     at_ms: u64,
-    #[serde(default)]
     key: Option<IgnoredAny>,
-    #[serde(default)]
     patch: Option<IgnoredAny>,
-    #[serde(default)]
     gone: Option<IgnoredAny>,
 }
 

@@ -58,6 +58,30 @@ pub enum ClientError {
     TooManyEvents,
 }
 
+/// The error of an answer that does not fit the request.
+///
+/// # Errors
+/// Always.
+pub fn unexpected<T, E: From<ClientError>>(request: &'static str) -> Result<T, E> {
+    Err(ClientError::Unexpected(request).into())
+}
+
+/// A whole list, page by page. `ask` asks for what is behind an item, and tells whether more follows.
+///
+/// # Errors
+/// When `ask` fails.
+pub fn all_pages<T, E>(mut ask: impl FnMut(Option<&T>) -> Result<(Vec<T>, bool), E>) -> Result<Vec<T>, E> {
+    let mut all = Vec::new();
+    loop {
+        let (page, more) = ask(all.last())?;
+        let is_last = !more || page.is_empty();
+        all.extend(page);
+        if is_last {
+            return Ok(all);
+        }
+    }
+}
+
 /// A connection to a process's control socket.
 #[derive(Debug)]
 pub struct Client {
@@ -199,21 +223,17 @@ impl Client {
         }
     }
 
-    /// The next line as it came, without its end; `None` when none came within `patience`. For a client that passes events
-    /// on which it need not know; lines that [`Client::ask`] has set aside are not among them.
+    fn read_line(&mut self, deadline: Instant) -> Result<Option<ReplyLine>, ClientError> {
+        Ok(self.next_raw(deadline)?.map(|line| ReplyLine::parse(&line)).transpose()?)
+    }
+
+    /// The next line as it came, without its end; `None` when none came before the deadline. What is there already is taken in
+    /// any case. For a client that passes events on which it need not know; lines that [`Client::ask`] has set aside are not
+    /// among them.
     ///
     /// # Errors
     /// What broke.
-    pub fn next_raw(&mut self, patience: Duration) -> Result<Option<Vec<u8>>, ClientError> {
-        self.read_raw(Instant::now() + patience)
-    }
-
-    fn read_line(&mut self, deadline: Instant) -> Result<Option<ReplyLine>, ClientError> {
-        Ok(self.read_raw(deadline)?.map(|line| ReplyLine::parse(&line)).transpose()?)
-    }
-
-    /// The next line that is read, `None` when none came before the deadline. What is there already is taken in any case.
-    fn read_raw(&mut self, deadline: Instant) -> Result<Option<Vec<u8>>, ClientError> {
+    pub fn next_raw(&mut self, deadline: Instant) -> Result<Option<Vec<u8>>, ClientError> {
         let mut piece = [0; 64 * 1024];
         loop {
             if let Some(line) = self.decoder.next_line() {

@@ -109,7 +109,7 @@ impl EventLog {
         let mut ring = self.ring();
         let place = ring.merges.then_some(ring.next);
         let event = self.event(ring.own_next, place, kind);
-        let json = serde_json::to_string(&event).expect("an event holds nothing that JSON cannot say");
+        let json = event.to_json();
         let json: Arc<str> = weft_wire::printable_json(&json).into();
         let source = self.0.source.clone();
         ring.own_next += 1;

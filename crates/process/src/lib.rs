@@ -32,7 +32,7 @@ mod service;
 mod socket;
 mod watch;
 
-pub use client::{Client, ClientError};
+pub use client::{Client, ClientError, all_pages, unexpected};
 pub use clock::{CLOCK_OFFSET, Clock, utc_now};
 pub use counts::{Counts, DoorCounts};
 pub use crowd::{Crowd, Crowded, Requester, Seat};
@@ -47,5 +47,5 @@ pub use limits::{CLIENTS_MAX, CLIENTS_OF_ONE_MAX};
 pub use poll::{poll_for, raise_file_limit, readable};
 pub use server::{Server, WRITE_PATIENCE};
 pub use service::{Capture, NoCapture, Papers, Service, not_here};
-pub use socket::{Socket, bind, is_welcome};
+pub use socket::{Socket, bind, is_welcome, next_client};
 pub use watch::{Change, changes};

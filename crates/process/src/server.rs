@@ -19,7 +19,7 @@ use crate::events::{Batch, Reader};
 use crate::limits::{CLIENTS_MAX, CLIENTS_OF_ONE_MAX};
 use crate::{
     Capture, Clock, Counts, Crowd, Crowded, EventLog, Holdings, Papers, Requester, Service, Socket, log,
-    not_here, utc_now,
+    next_client, not_here, utc_now,
 };
 
 /// A client that has not read a line by then is disconnected.
@@ -66,22 +66,16 @@ impl<S: Service + 'static> Server<S> {
         let mut clients = JoinSet::new();
         let crowd = Crowd::new(CLIENTS_MAX, CLIENTS_OF_ONE_MAX);
         loop {
-            tokio::select! {
-                accepted = socket.accept() => match accepted {
-                    Ok(stream) => match crowd.enter(&stream) {
-                        Ok(seat) => {
-                            let server = self.clone();
-                            clients.spawn_local(async move {
-                                server.converse(stream, Role::Operator, seat.requester()).await;
-                                drop(seat);
-                            });
-                        }
-                        Err(why) => self.turn_away(stream, why).await,
-                    },
-                    // Out of descriptors: the reason may pass, and trying at once again would spin.
-                    Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
-                },
-                Some(_) = clients.join_next() => {}
+            let stream = next_client(|| socket.accept(), &mut clients).await;
+            match crowd.enter(&stream) {
+                Ok(seat) => {
+                    let server = self.clone();
+                    clients.spawn_local(async move {
+                        server.converse(stream, Role::Operator, seat.requester()).await;
+                        drop(seat);
+                    });
+                }
+                Err(why) => self.turn_away(stream, why).await,
             }
         }
     }

@@ -5,10 +5,12 @@ use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use nix::sys::socket::getsockopt;
 use nix::sys::socket::sockopt::PeerCredentials;
 use tokio::net::{UnixListener, UnixStream};
+use tokio::task::JoinSet;
 
 use crate::limits::CLIENTS_MAX;
 
@@ -41,6 +43,20 @@ pub fn bind(path: &Path) -> io::Result<Socket> {
     rustix::net::listen(&listener, CLIENTS_MAX as i32)?;
     fs::rename(&hidden, path)?;
     Ok(Socket { listener: UnixListener::from_std(listener)?, path: path.to_owned() })
+}
+
+/// The next client of a socket; conversations that have ended are forgotten meanwhile.
+pub async fn next_client<T>(accept: impl AsyncFn() -> io::Result<T>, conversations: &mut JoinSet<()>) -> T {
+    loop {
+        tokio::select! {
+            accepted = accept() => match accepted {
+                Ok(client) => return client,
+                // Out of descriptors: the reason may pass, and trying at once again would spin.
+                Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
+            },
+            Some(_) = conversations.join_next() => {}
+        }
+    }
 }
 
 impl Socket {

@@ -14,3 +14,10 @@ pub mod migration_signalling;
 pub mod migrations;
 pub mod signalling;
 pub mod smp;
+
+/// What a report is of, and where the paper prints it.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+struct Source {
+    title: &'static str,
+    source: &'static str,
+}

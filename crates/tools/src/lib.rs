@@ -127,7 +127,6 @@ impl Tool {
         ended.map_err(|error| {
             Failure::new(format!("cannot start {name}: {error}"))
                 .hint("the program is looked for in PATH, as any shell does")
-                .into()
         })
     }
 }
@@ -143,14 +142,13 @@ fn seat(lab: &Lab, options: &Options) -> anyhow::Result<(NodeIndex, Option<PortN
             return Ok((node, None));
         }
         let message = format!("--at: programs at the switch `{label}` sit at its port 0, not {port}");
-        return Err(Failure::bad_input(message).hint(format!("use --at {label}")).into());
+        return Err(Failure::bad_input(message).hint(format!("use --at {label}")));
     }
     lab.has_port(PortRef::new(node, port))?;
     if options.ibsim.is_some() {
         let message = format!("--at {label}:{port}: under --ibsim the program chooses the port");
         return Err(Failure::bad_input(message)
-            .hint(format!("use --at {label}, and name the port to the program, often with -P {port}"))
-            .into());
+            .hint(format!("use --at {label}, and name the port to the program, often with -P {port}")));
     }
     Ok((node, Some(port)))
 }
@@ -163,8 +161,7 @@ fn umad(lab: &Lab, node: NodeIndex) -> anyhow::Result<(Option<remote::Way>, Envi
     // The library could only say so with an error number.
     if Client::connect(&lab.folder.agent_socket(&agent.name)).is_err() {
         return Err(Failure::new(format!("the agent of `{}` is not running", device.label))
-            .hint(format!("start it with `weft fault restart {}`", device.id))
-            .into());
+            .hint(format!("start it with `weft fault restart {}`", device.id)));
     }
     let (own, mut way) = (site::of(&lab.folder)?.umad_socket(&agent.name), None);
     if own.is_none() {

@@ -50,8 +50,7 @@ pub(crate) fn command(tree: &Path) -> anyhow::Result<Command> {
     }
     std::fs::remove_dir_all(tree).with_context(|| format!("cannot remove {}", tree.display()))?;
     Err(Failure::new(format!("this machine allows no mount namespace ({refusal})"))
-        .hint("`weft sysfs` writes the same files for programs that can be told where to look")
-        .into())
+        .hint("`weft sysfs` writes the same files for programs that can be told where to look"))
 }
 
 /// `NAME=VALUE` for `env`.

@@ -4,6 +4,22 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+/// Takes over the codes of the architecture that have the same names here; all others are one.
+macro_rules! of_wire {
+    ($code:ident => $name:ident { $( $known:ident, )+ _ => $other:ident }) => {
+        impl From<weft_wire::$code> for $name {
+            fn from(code: weft_wire::$code) -> Self {
+                match code {
+                    $( weft_wire::$code::$known => Self::$known, )+
+                    _ => Self::$other,
+                }
+            }
+        }
+    };
+}
+
+pub(crate) use of_wire;
+
 /// What kind of node something is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -20,16 +36,7 @@ pub enum NodeKind {
     Other,
 }
 
-impl From<weft_wire::NodeType> for NodeKind {
-    fn from(node_type: weft_wire::NodeType) -> Self {
-        match node_type {
-            weft_wire::NodeType::Hca => Self::Hca,
-            weft_wire::NodeType::Switch => Self::Switch,
-            weft_wire::NodeType::Router => Self::Router,
-            _ => Self::Other,
-        }
-    }
-}
+of_wire!(NodeType => NodeKind { Hca, Switch, Router, _ => Other });
 
 /// A port's logical state (PortInfo:PortState).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -51,21 +58,41 @@ pub enum PortState {
     Other,
 }
 
-impl From<weft_wire::PortState> for PortState {
-    fn from(state: weft_wire::PortState) -> Self {
-        match state {
-            weft_wire::PortState::Down => Self::Down,
-            weft_wire::PortState::Initialize => Self::Initialize,
-            weft_wire::PortState::Armed => Self::Armed,
-            weft_wire::PortState::Active => Self::Active,
-            weft_wire::PortState::ActiveDefer => Self::ActiveDefer,
-            _ => Self::Other,
-        }
+of_wire!(PortState => PortState { Down, Initialize, Armed, Active, ActiveDefer, _ => Other });
+
+/// A port's physical state (PortInfo:PortPhysicalState).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum PhysState {
+    /// Neither driving nor listening.
+    Sleep,
+    /// Looking for a peer.
+    #[default]
+    Polling,
+    /// Switched off by management.
+    Disabled,
+    /// Agreeing on width and speed.
+    Training,
+    /// The link works.
+    LinkUp,
+    /// Training again after errors.
+    ErrorRecovery,
+    /// A code that no state has.
+    Other,
+}
+
+of_wire!(PhysState => PhysState { Sleep, Polling, Disabled, Training, LinkUp, ErrorRecovery, _ => Other });
+
+/// As the specification writes it.
+impl fmt::Display for PortState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, f)
     }
 }
 
 /// As the specification writes it.
-impl fmt::Display for PortState {
+impl fmt::Display for PhysState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(self, f)
     }

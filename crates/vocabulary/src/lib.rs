@@ -15,5 +15,5 @@ pub mod traffic;
 pub mod vm;
 pub mod words;
 
-pub use codes::{NodeKind, PortState};
+pub use codes::{NodeKind, PhysState, PortState};
 pub use guid::HexGuid;

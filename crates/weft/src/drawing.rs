@@ -46,7 +46,6 @@ pub(crate) fn format_of(path: &Path) -> anyhow::Result<GraphFormat> {
     GraphFormat::of(path).ok_or_else(|| {
         Failure::bad_input("the file's name does not say which format to write")
             .hint("end it in .svg, .html, .mmd or .dot")
-            .into()
     })
 }
 

@@ -121,7 +121,7 @@ impl Told {
         };
         let message =
             format!("--{option} received takes the counts of a performance manager, and none runs here");
-        Err(Failure::bad_input(message).hint("name a file of counts with --received FILE").into())
+        Err(Failure::bad_input(message).hint("name a file of counts with --received FILE"))
     }
 
     /// An engine of its own, without the last resort; options are not judged.
@@ -135,8 +135,7 @@ impl Told {
         let chain = with_programs(list.parse::<Chain>().map_err(|error| bad_chain(&error))?);
         if self.options.saved.is_empty() && chain.engines().any(|engine| engine.name == "file") {
             return Err(Failure::bad_input("the engine file reads tables, and none are given")
-                .hint("name them with --lfts FILE, as OpenSM writes opensm-lfts.dump")
-                .into());
+                .hint("name them with --lfts FILE, as OpenSM writes opensm-lfts.dump"));
         }
         chain.check_options(&self.given).map_err(|error| bad_chain(&error))?;
         Ok(chain)
@@ -177,8 +176,7 @@ fn saved_routing(args: &EngineArgs) -> anyhow::Result<Vec<SavedRouting>> {
     if let Some((option, given)) = files.uneven() {
         let (tables, option) = (lfts.len(), option.replace('_', "-"));
         return Err(Failure::bad_input(format!("{tables} times --lfts, and {given} times --{option}"))
-            .hint(format!("name a --{option} file for each --lfts file, in the same order, or none"))
-            .into());
+            .hint(format!("name a --{option} file for each --lfts file, in the same order, or none")));
     }
     files.read(|path, saved, add| parsed(path, |file, text| add(saved, file, text)))
 }
@@ -211,11 +209,10 @@ pub(crate) fn management_nodes(list: &str, fabric: Option<&Fabric>) -> anyhow::R
             None => guid.into_iter().collect(),
         };
         if found.is_empty() {
-            return Err(Failure::bad_input(format!(
-                "--management-nodes: no host or router is called `{name}`"
-            ))
-            .hint("name a file, or hosts by GUID (0x…), description or id; `weft topo show FILE` lists them")
-            .into());
+            let message = format!("--management-nodes: no host or router is called `{name}`");
+            return Err(Failure::bad_input(message).hint(
+                "name a file, or hosts by GUID (0x…), description or id; `weft topo show FILE` lists them",
+            ));
         }
         guids.extend(found);
     }
@@ -264,14 +261,13 @@ fn check_guids(fabric: &Fabric, args: &EngineArgs, options: &EngineOptions) -> a
                 _ => continue,
             };
             return Err(Failure::bad_input(format!("{}: {guid} is {reason}", path.display()))
-                .hint("`weft topo show FILE` lists the GUIDs")
-                .into());
+                .hint("`weft topo show FILE` lists the GUIDs"));
         }
     }
     Ok(())
 }
 
-fn bad_chain(error: &ChainError) -> Failure {
+fn bad_chain(error: &ChainError) -> anyhow::Error {
     let text = match error {
         ChainError::Unread { option, engines } => {
             format!("--{} means nothing to {engines}", option.replace('_', "-"))

@@ -12,18 +12,14 @@ pub(crate) fn learning(mut options: Options, reports: Option<u32>) -> anyhow::Re
         (true, true) | (false, false) => return Ok(options),
         (false, true) => {
             let option = if routing.learn_order { "order" } else { "weights" };
-            return Err(Failure::bad_input(format!(
-                "--{option} received takes counts, and no one makes them"
-            ))
-            .hint("say --pm --learn-weights SWEEPS")
-            .into());
+            let message = format!("--{option} received takes counts, and no one makes them");
+            return Err(Failure::bad_input(message).hint("say --pm --learn-weights SWEEPS"));
         }
         (true, false) => {}
     }
     if !routing.engine.weights.is_empty() {
         return Err(Failure::bad_input("--learn-weights takes the place of weights from a file")
-            .hint("leave out --weights and --received")
-            .into());
+            .hint("leave out --weights and --received"));
     }
     let reads = |engine: &Engine, option| engine.options.contains(&option);
     if !routing.chain.engines().any(|engine| reads(engine, "weights")) {
@@ -38,7 +34,7 @@ pub(crate) fn learning(mut options: Options, reports: Option<u32>) -> anyhow::Re
             those("weights"),
             those("order")
         );
-        return Err(Failure::bad_input(message).hint(hint).into());
+        return Err(Failure::bad_input(message).hint(hint));
     }
     routing.learn_weights = true;
     Ok(options)

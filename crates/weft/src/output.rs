@@ -116,8 +116,18 @@ impl Table {
         Self { headings: headings.to_vec(), rows: Vec::new() }
     }
 
+    /// An empty table under headings with ` | ` between them.
+    pub(crate) fn headed(headings: &'static str) -> Self {
+        Self { headings: headings.split(" | ").collect(), rows: Vec::new() }
+    }
+
     /// Adds a row of as many cells as there are headings, each printed in one line.
-    pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
+    pub(crate) fn row(&mut self, cells: &[&dyn fmt::Display]) {
+        self.cells(cells.iter().map(|cell| cell.to_string()));
+    }
+
+    /// The same of cells that are text already.
+    pub(crate) fn cells(&mut self, cells: impl IntoIterator<Item = String>) {
         let row: Vec<String> = cells.into_iter().map(|cell| Printable(&cell).to_string()).collect();
         assert_eq!(row.len(), self.headings.len(), "a row has one cell per heading");
         self.rows.push(row);
@@ -177,10 +187,10 @@ mod tests {
 
     #[test]
     fn a_table_leaves_out_what_a_narrow_screen_can_do_without() {
-        let mut table = Table::new(&["node", "rate", "state"]);
-        table.row(["\u{6a5f}\u{7e54}", "4xHDR", "Active"].map(str::to_owned));
+        let mut table = Table::headed("node | rate | state");
+        table.row(&[&"\u{6a5f}\u{7e54}", &"4xHDR", &"Active"]);
         let lines = |columns| {
-            let mut again = Table::new(&["node", "rate", "state"]);
+            let mut again = Table::headed("node | rate | state");
             again.rows.clone_from(&table.rows);
             again.fit(columns, &["rate"]).to_string()
         };

@@ -37,6 +37,8 @@ pub(crate) fn sm_options(
     let mut options = Options::default();
     options.vm_lids.scheme = defaults.lids;
     let options = vm_lid_options(args, fabric, options)?;
+    let &SmArgs { max_wire_smps, timeout_ms, retries, smp_routing, .. } = args;
+    let &SmArgs { sweep_interval_ms, one_sweep_per_cable, .. } = args;
     let options = Options {
         routing: RoutingOptions {
             chain: told.chain(&from_everywhere(&args.engine))?,
@@ -46,17 +48,8 @@ pub(crate) fn sm_options(
             lmc: args.lmc,
             ..options.routing
         },
-        smps: SmpOptions {
-            max_wire_smps: args.max_wire_smps,
-            timeout_ms: args.timeout_ms,
-            retries: args.retries,
-            smp_routing: args.smp_routing,
-        },
-        sweeps: SweepOptions {
-            sweep_interval_ms: args.sweep_interval_ms,
-            one_sweep_per_cable: args.one_sweep_per_cable,
-            ..options.sweeps
-        },
+        smps: SmpOptions { max_wire_smps, timeout_ms, retries, smp_routing },
+        sweeps: SweepOptions { sweep_interval_ms, one_sweep_per_cable, ..options.sweeps },
         election: ElectionOptions {
             priority: args.election.priority.unwrap_or(0),
             polling_ms: args.election.polling_ms,
@@ -118,11 +111,11 @@ fn lane_options(args: &LaneArgs, options: Options) -> anyhow::Result<Options> {
     for (given, name) in [(args.management_lane, "--management-lane"), (args.equal_lanes, "--equal-lanes")] {
         if given && !options.lanes.qos {
             return Err(Failure::bad_input(format!("{name} takes tables of service levels and lanes"))
-                .hint("say --qos true")
-                .into());
+                .hint("say --qos true"));
         }
     }
     let options = if args.equal_lanes { options.with_equal_lanes() } else { options };
+    let &LaneArgs { signalling, repath_needs_key, sa_partitions, .. } = args;
     Ok(Options {
         lanes: LaneOptions {
             management_lane: args.management_lane,
@@ -140,12 +133,7 @@ fn lane_options(args: &LaneArgs, options: Options) -> anyhow::Result<Options> {
             ..options.lanes
         },
         routing: RoutingOptions { part_enforce: args.part_enforce, ..options.routing },
-        sa: SaOptions {
-            signalling: args.signalling,
-            repath_needs_key: args.repath_needs_key,
-            sa_partitions: args.sa_partitions,
-            ..options.sa
-        },
+        sa: SaOptions { signalling, repath_needs_key, sa_partitions, ..options.sa },
         ..options
     })
 }

@@ -28,16 +28,14 @@ pub(crate) fn vm_lid_options(
     ] {
         if is_given && !is_dynamic {
             return Err(Failure::bad_input(format!("{name} needs LIDs that machines get when they boot"))
-                .hint("`weft up` has them with --vfs COUNT --lids dynamic")
-                .into());
+                .hint("`weft up` has them with --vfs COUNT --lids dynamic"));
         }
     }
     let vm_weights = match &args.routing.vm_weights {
         Some(_) if is_dynamic => {
             let message = "--vm-weights: machines with --lids dynamic have the paths of their hosts";
             return Err(Failure::bad_input(message)
-                .hint("use --lids prepopulated, which gives each function paths of its own")
-                .into());
+                .hint("use --lids prepopulated, which gives each function paths of its own"));
         }
         Some(path) => vm_weights(path, fabric, &args.routing.management_nodes)?,
         None => BTreeMap::new(),

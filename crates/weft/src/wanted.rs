@@ -70,7 +70,7 @@ pub(crate) fn wanted<'a>(
     if device.data.host_bus_mbps > 0 && !args.vfs.is_any() {
         let message = "`host_bus_gbps` of --rates is shared by virtual functions, and there are none";
         let hint = "add --vfs N, or write `host_limit_gbps` for hosts with one function";
-        return Err(Failure::bad_input(message).hint(hint).into());
+        return Err(Failure::bad_input(message).hint(hint));
     }
     let stack = stack(args, shaping.as_ref())?;
     let cable_delay =
@@ -114,15 +114,15 @@ fn stack(args: &PlanArgs, shaping: Option<&shaping::Shaping>) -> anyhow::Result<
     let lids_stay = args.vfs.functions().is_dynamic() && args.sm.vm_lids.vm_lids_stay;
     if guids == Guids::Dynamic && !lids_stay {
         let message = "--vm-guids dynamic leaves LIDs with functions, too";
-        return Err(Failure::bad_input(message).hint("add --lids dynamic --vm-lids-stay true").into());
+        return Err(Failure::bad_input(message).hint("add --lids dynamic --vm-lids-stay true"));
     }
     if guids == Guids::Dynamic && args.sm.vm_lids.signal_moves {
         let message = "--signal-moves: with --vm-guids dynamic no GUID comes back with another LID";
-        return Err(Failure::bad_input(message).hint("leave out one of them").into());
+        return Err(Failure::bad_input(message).hint("leave out one of them"));
     }
     if notices == Some(Notices::Server) && !args.vfs.is_any() {
         let message = "--notices server: there are no virtual functions to hand notices on to";
-        return Err(Failure::bad_input(message).hint("add --vfs N, or use --notices repath").into());
+        return Err(Failure::bad_input(message).hint("add --vfs N, or use --notices repath"));
     }
     if shaping.is_none() && notices.is_none() && guids == Guids::Static {
         return Ok(None);
@@ -139,8 +139,7 @@ fn sa_key(args: &PlanArgs) -> anyhow::Result<SmKey> {
         (Some(Key(1)), true) => Err(Failure::bad_input(
             "--sa-key 1 is known to everyone, and whoever has the key can move virtual machines",
         )
-        .hint("leave out --sa-key: with --vfs each laboratory gets a random one")
-        .into()),
+        .hint("leave out --sa-key: with --vfs each laboratory gets a random one")),
         (Some(Key(key)), _) => Ok(SmKey(key)),
         (None, true) => Ok(random_sa_key()),
         (None, false) => Ok(SmKey(1)),

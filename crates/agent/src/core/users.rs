@@ -139,14 +139,8 @@ impl Core {
     /// A program sends a MAD, or a message for RMPP to take apart.
     pub(crate) fn user_sends(&mut self, line: &Rc<Line>, header: &UserMad, data: Vec<u8>) {
         let Some(client) = line.open() else { return };
-        let to = &header.address;
-        let address = Address {
-            lid: to.lid,
-            qp: to.qpn,
-            qkey: to.qkey,
-            service_level: to.service_level,
-            pkey_index: to.pkey_index,
-        };
+        let UserMadAddress { lid, qpn: qp, qkey, service_level, pkey_index, .. } = header.address;
+        let address = Address { lid, qp, qkey, service_level, pkey_index };
         let (agent, timeout_ms, retries) = (AgentId(header.agent_id), header.timeout_ms, header.retries);
         let message = Box::new(Message { agent, address, timeout_ms, retries, data });
         self.feed(Input::SendThroughLayer { client, message });
@@ -174,15 +168,10 @@ impl Core {
     /// A MAD layer has something for its program.
     pub(crate) fn user_reads(&mut self, client: Client, reading: &Reading) {
         let Some((line, _)) = self.lines.open.get(&client) else { return };
-        let (line, from) = (line.clone(), reading.address);
-        let address = UserMadAddress {
-            qpn: from.qp,
-            qkey: from.qkey,
-            lid: from.lid,
-            service_level: from.service_level,
-            pkey_index: from.pkey_index,
-            ..UserMadAddress::default()
-        };
+        let line = line.clone();
+        let Address { lid, qp: qpn, qkey, service_level, pkey_index } = reading.address;
+        let address =
+            UserMadAddress { qpn, qkey, lid, service_level, pkey_index, ..UserMadAddress::default() };
         let length = u32::try_from(UserMad::SIZE + reading.data.len()).unwrap_or(u32::MAX);
         let (agent_id, status) = (reading.agent.0, reading.status);
         let header = UserMad { agent_id, status, length, address, ..UserMad::default() };

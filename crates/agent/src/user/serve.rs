@@ -4,12 +4,11 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::rc::Rc;
-use std::time::Duration;
 
 use rustix::net::{SocketFlags, accept_with};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
-use weft_process::{Crowd, Crowded, Seat};
+use weft_process::{Crowd, Crowded, Seat, next_client};
 use weft_umad::user_mad::{self, FromClient, REQUEST_BYTES_MAX, Request, decode_client};
 
 use super::issm;
@@ -37,20 +36,15 @@ pub(crate) async fn accept(agent: Rc<Agent>, listener: AsyncFd<OwnedFd>) {
     let mut lines = tokio::task::JoinSet::new();
     let crowd = Crowd::new(LINES_MAX, LINES_OF_ONE_MAX);
     loop {
-        tokio::select! {
-            accepted = accept_one(&listener) => match accepted.and_then(|line| seated(&crowd, line)) {
-                Ok(Ok((seat, line))) => {
-                    let agent = agent.clone();
-                    lines.spawn_local(async move {
-                        serve(agent, line).await;
-                        drop(seat);
-                    });
-                }
-                Ok(Err(why)) => agent.with_core(|core| core.recorder.turn_away(why)),
-                // Out of descriptors: the reason may pass, and trying at once again would spin.
-                Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
-            },
-            Some(_) = lines.join_next() => {}
+        match next_client(async || seated(&crowd, accept_one(&listener).await?), &mut lines).await {
+            Ok((seat, line)) => {
+                let agent = agent.clone();
+                lines.spawn_local(async move {
+                    serve(agent, line).await;
+                    drop(seat);
+                });
+            }
+            Err(why) => agent.with_core(|core| core.recorder.turn_away(why)),
         }
     }
 }

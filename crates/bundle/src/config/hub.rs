@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use weft_control::hub::RestartPolicy;
 
 use crate::folder::{self, LabFile, LabFolder};
+use crate::input;
 
 /// `hub.json`.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
@@ -14,16 +15,12 @@ pub struct HubConfig {
     /// Which processes are started again.
     pub restart: RestartPolicy,
     /// Where it serves HTTP.
-    #[serde(default)]
     pub http: Option<SocketAddr>,
     /// Where clients come in over QUIC.
-    #[serde(default)]
     pub door: Option<SocketAddr>,
     /// Nodes that the subnet manager is to bring up while the laboratory starts.
-    #[serde(default)]
     pub nodes: Option<u32>,
     /// How long `up` waits for a step of the start in which nothing moves.
-    #[serde(default)]
     pub patience_ms: Option<u64>,
 }
 
@@ -31,10 +28,7 @@ impl HubConfig {
     /// Reads it; without one nothing is started again.
     pub fn load(lab: &LabFolder) -> anyhow::Result<Self> {
         let path = lab.place(LabFile::HubConfig);
-        let text = match std::fs::read(&path) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Self::default()),
-            text => text.with_context(|| format!("cannot read {}", path.display()))?,
-        };
+        let Some(text) = input::read_if_any(&path)? else { return Ok(Self::default()) };
         serde_json::from_slice(&text).with_context(|| format!("{} makes no sense", path.display()))
     }
 
@@ -51,13 +45,7 @@ pub fn has_started(lab: &LabFolder) -> bool {
 
 /// Forgets the note of a hub that may have died before it said so: the next one says it again, and starts what runs no second time.
 pub fn forget_start(lab: &LabFolder) -> anyhow::Result<()> {
-    let path = lab.place(LabFile::Started);
-    match std::fs::remove_file(&path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(error).with_context(|| format!("cannot remove {}", path.display()))
-        }
-        _ => Ok(()),
-    }
+    folder::remove(&lab.place(LabFile::Started))
 }
 
 /// Takes note of that.

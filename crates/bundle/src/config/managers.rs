@@ -16,7 +16,6 @@ pub struct SeatPart {
     /// The agent that it attaches to.
     pub agent: String,
     /// Where it finds the agent over the network; by the agent's socket in the run folder without it.
-    #[serde(default)]
     pub quic: Option<QuicPart>,
     /// The node.
     pub node: Guid,
@@ -70,7 +69,6 @@ pub struct VmmPart {
     /// Hosts with slots.
     pub hosts: Vec<HostPart>,
     /// The partitions of ports, where the subnet manager has any.
-    #[serde(default)]
     pub partitions: Option<PortPartitions>,
     /// How often standbys poll the subnet manager, in milliseconds, and how many polls more go unanswered before one takes over; where
     /// there are standbys.

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -32,10 +31,7 @@ impl RunOptions {
     /// The options of this run; the default where none were stored.
     pub fn load(lab: &LabFolder) -> anyhow::Result<Self> {
         let path = lab.run_options();
-        let text = match crate::input::read(&path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Self::default()),
-            text => text.with_context(|| format!("cannot read {}", path.display()))?,
-        };
+        let Some(text) = crate::input::read_if_any(&path)? else { return Ok(Self::default()) };
         serde_json::from_slice(&text).with_context(|| format!("{} is invalid", path.display()))
     }
 

@@ -63,8 +63,7 @@ impl Base {
         let good = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
         if name.is_empty() || name.len() > 64 || name.starts_with(['.', '-']) || !name.chars().all(good) {
             return Err(Failure::bad_input(format!("`{name}` cannot name a laboratory"))
-                .hint("use up to 64 letters, digits, `-`, `_` and `.`, not beginning with `.` or `-`")
-                .into());
+                .hint("use up to 64 letters, digits, `-`, `_` and `.`, not beginning with `.` or `-`"));
         }
         let path = self.path.join(name);
         check_length(&path, "set WEFT_HOME to a folder with a shorter path")?;
@@ -84,15 +83,13 @@ impl Base {
             return Err(match labs.is_empty() {
                 true => failure.hint("start one with `weft up FILE`"),
                 false => failure.hint(format!("running: {}", names())),
-            }
-            .into());
+            });
         }
         match labs.as_slice() {
             [lab] => lab.exists().map(|_| lab.clone()),
-            [] => Err(Failure::new("no laboratory is running").hint("start one with `weft up FILE`").into()),
+            [] => Err(Failure::new("no laboratory is running").hint("start one with `weft up FILE`")),
             _ => Err(Failure::new("several laboratories are running")
-                .hint(format!("say which with --lab: {}", names()))
-                .into()),
+                .hint(format!("say which with --lab: {}", names()))),
         }
     }
 

@@ -168,7 +168,6 @@ pub fn load<T: DeserializeOwned>(path: &Path) -> anyhow::Result<T> {
     serde_json::from_slice(&text).map_err(|error| {
         Failure::new(format!("{} is invalid: {error}", path.display()))
             .hint("it is of another version of weft, or was cut short: plan it again with `weft plan`")
-            .into()
     })
 }
 
@@ -203,8 +202,7 @@ impl Draft {
         let taken = fs::read_dir(&place).map(|mut entries| entries.next().is_some());
         if taken.unwrap_or_else(|error| error.kind() != ErrorKind::NotFound) {
             return Err(Failure::new(format!("{} is there already", place.display()))
-                .hint("remove it, or choose another folder with --out")
-                .into());
+                .hint("remove it, or choose another folder with --out"));
         }
         let parent = place.parent().unwrap_or(Path::new("/"));
         let mut begins = OsString::from(".");

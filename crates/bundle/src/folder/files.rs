@@ -66,7 +66,7 @@ pub fn rewrite(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
             }
             _ => return anyhow::Error::from(error).context(format!("cannot write {shown}")),
         };
-        Failure::new(format!("cannot write {shown}: {error}")).hint(hint).into()
+        Failure::new(format!("cannot write {shown}: {error}")).hint(hint)
     })
 }
 

@@ -56,8 +56,7 @@ fn check_length(path: &Path, hint: &str) -> anyhow::Result<()> {
     let over = longest - SOCKET_PATH_BYTES_MAX;
     let shown = path.display();
     Err(Failure::new(format!("the folder {shown} is {over} bytes too long a path for Unix sockets"))
-        .hint(hint)
-        .into())
+        .hint(hint))
 }
 
 /// The parts of a laboratory's folder that have fixed names.
@@ -290,8 +289,7 @@ impl LabFolder {
             return Ok(true);
         }
         Err(Failure::new(format!("the folder {} is not a laboratory of weft", self.path.display()))
-            .hint("choose another name with --lab, or set WEFT_HOME to a folder for laboratories alone")
-            .into())
+            .hint("choose another name with --lab, or set WEFT_HOME to a folder for laboratories alone"))
     }
 
     /// Whether weft made the folder for this user. Where anybody may make folders, somebody else's laboratory, or
@@ -327,6 +325,14 @@ impl LabFolder {
     fn problem(&self, what: &str) -> String {
         format!("{what} the laboratory's folder {}", self.path.display())
     }
+}
+
+/// Removes a file; one that is gone already need not be removed.
+///
+/// # Errors
+/// When it is there and cannot be removed.
+pub fn remove(file: &Path) -> anyhow::Result<()> {
+    gone(fs::remove_file(file)).with_context(|| format!("cannot remove {}", file.display()))
 }
 
 /// What is gone already need not be removed.
@@ -373,5 +379,5 @@ fn is_own(path: &Path) -> anyhow::Result<bool> {
     } else {
         return Ok(true);
     };
-    Err(Failure::new(problem).hint(hint).into())
+    Err(Failure::new(problem).hint(hint))
 }

@@ -58,13 +58,11 @@ impl<'a> Issuer<'a> {
     /// An error where another bundle is of another authority.
     pub fn of_same_authority(self, bundle: &Bundle) -> anyhow::Result<Self> {
         let path = bundle.authority();
-        let own =
-            crate::input::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        let own = crate::input::text(&path)?;
         if own != self.authority.certificate_pem() {
             let shown = self.bundle.path().display();
             return Err(Failure::new(format!("{shown} has another authority than the laboratory"))
-                .hint("name the folder that the laboratory was started from")
-                .into());
+                .hint("name the folder that the laboratory was started from"));
         }
         Ok(self)
     }
@@ -210,8 +208,7 @@ fn facing(agent: &str, first: Option<Guid>, cables: &[CableConfig]) -> anyhow::R
     if guids.len() > CERTIFIED_MAX {
         let count = guids.len();
         return Err(Failure::new(format!("{agent} would have {count} devices with cables to other agents"))
-            .hint(format!("at most {CERTIFIED_MAX} can be: use `--pack all`, or a smaller number"))
-            .into());
+            .hint(format!("at most {CERTIFIED_MAX} can be: use `--pack all`, or a smaller number")));
     }
     if guids.is_empty() {
         guids.extend(first);
@@ -231,8 +228,7 @@ pub fn read(bundle: &Bundle, path: &Path) -> anyhow::Result<Identity> {
             _ => failure.hint(format!("run the process as the file's owner, or `chown {uid} {shown}`")),
         }
     })?;
-    let ca = bundle.authority();
-    let ca = crate::input::read_to_string(&ca).with_context(|| format!("cannot read {}", ca.display()))?;
+    let ca = crate::input::text(&bundle.authority())?;
     Ok(Identity::from_pem(&ca, own))
 }
 
@@ -245,7 +241,7 @@ pub fn load(bundle: &Bundle, path: &Path, node: Option<Guid>) -> anyhow::Result<
         Failure::new(format!("the identity {shown} is of no use: {error:#}")).hint(again)
     })?;
     if node.is_some_and(|node| !identity.is_for(node)) {
-        return Err(Failure::new(format!("the identity {shown} is another process's")).hint(again).into());
+        return Err(Failure::new(format!("the identity {shown} is another process's")).hint(again));
     }
     Ok(identity)
 }

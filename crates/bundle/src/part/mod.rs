@@ -84,7 +84,7 @@ impl Part {
         let record = own(&whole, host)?;
         let wanted = files_of(&record);
         if let Some(missing) = wanted.iter().find(|file| !files.contains_key(*file)) {
-            return Err(broken(format!("{missing} is missing")).into());
+            return Err(broken(format!("{missing} is missing")));
         }
         // What else was sent is none of this host's.
         files.retain(|file, _| wanted.contains(file) || file == REVOKED || file == PARTITIONS);
@@ -118,7 +118,6 @@ fn own(whole: &LabRecord, host: &str) -> anyhow::Result<LabRecord> {
     whole.part(host).ok_or_else(|| {
         Failure::bad_input(format!("nothing of the laboratory `{}` runs on `{host}`", whole.lab))
             .hint(format!("its hosts: {}", whole.hosts().join(", ")))
-            .into()
     })
 }
 

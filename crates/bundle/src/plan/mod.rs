@@ -157,20 +157,7 @@ fn agent_records(wanted: &Wanted<'_>, groups: &Groups, places: &Places) -> Vec<A
             address: place.address.clone(),
             proves: Vec::new(),
             metrics: None,
-            devices: nodes
-                .iter()
-                .map(|index| {
-                    let node = fabric.node(*index);
-                    DeviceRecord {
-                        label: fabric.label(*index),
-                        guid: node.guid,
-                        id: node.id.clone(),
-                        description: node.description.clone(),
-                        switch: node.is_switch(),
-                        slot: slots.contains(index),
-                    }
-                })
-                .collect(),
+            devices: nodes.iter().map(|at| DeviceRecord::of(fabric, *at, slots.contains(at))).collect(),
         })
         .collect()
 }

@@ -40,13 +40,11 @@ impl Places {
                 (Some(pinned), Hosts::Listed(_)) => {
                     let message = format!("--metrics={pinned} names a port of one machine");
                     return Err(Failure::bad_input(message)
-                        .hint("use --metrics: each process serves them at the TCP port with the number of its UDP port, see --udp-port")
-                        .into());
+                        .hint("use --metrics: each process serves them at the TCP port with the number of its UDP port, see --udp-port"));
                 }
                 (Some(_), _) => {
                     return Err(Failure::bad_input("managers have no hosts that metrics could be served on")
-                        .hint("list the hosts: --hosts a,b,c; or leave out --metrics")
-                        .into());
+                        .hint("list the hosts: --hosts a,b,c; or leave out --metrics"));
                 }
             }
             let host_of = hosts.shared().map_or(vec![0; agents], |count| bunches::deal(groups, count));

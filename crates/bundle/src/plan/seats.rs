@@ -12,7 +12,6 @@ pub fn find(fabric: &Fabric, name: &str) -> anyhow::Result<NodeIndex> {
     fabric.find(name).map_err(|error| {
         Failure::bad_input(error.to_string())
             .hint("nodes are named by description, GUID (0x…) or id, as `weft ps` lists them")
-            .into()
     })
 }
 
@@ -45,7 +44,7 @@ pub fn named(
     let seat = PortRef::new(node, port);
     if known.is_switch() && port != PortNum::ZERO {
         let message = format!("{option}: programs at the switch `{label}` sit at its port 0, not {port}");
-        return Err(Failure::bad_input(message).hint(format!("use {option} {label}")).into());
+        return Err(Failure::bad_input(message).hint(format!("use {option} {label}")));
     }
     if !known.is_switch() && fabric.peer(seat).is_none() {
         let cabled: Vec<String> = known.cabled_ports().map(|(port, _)| port.to_string()).collect();
@@ -54,7 +53,7 @@ pub fn named(
             true => format!("choose another node with {option}"),
             false => format!("its ports with a cable: {}", cabled.join(", ")),
         };
-        return Err(Failure::bad_input(message).hint(hint).into());
+        return Err(Failure::bad_input(message).hint(hint));
     }
     Ok(seat)
 }
@@ -84,7 +83,7 @@ pub fn are_apart(fabric: &Fabric, seats: &[PortRef], option: &str, hint: &str) -
         if let Some(other) = seats[..at].iter().find(same) {
             let (first, second) = (fabric.port_label(*other), fabric.port_label(*seat));
             let message = format!("{option}: {first} and {second} are in the same piece of the fabric");
-            return Err(Failure::bad_input(message).hint(hint).into());
+            return Err(Failure::bad_input(message).hint(hint));
         }
     }
     Ok(())
@@ -101,7 +100,7 @@ pub fn of_several(fabric: &Fabric, file: &Path, named: &[String]) -> anyhow::Res
         let seat = self::named(fabric, node, port, "--sm-at")?;
         if seats.contains(&seat) {
             let message = format!("--sm-at names {} twice", fabric.port_label(seat));
-            return Err(Failure::bad_input(message).hint("name each port once").into());
+            return Err(Failure::bad_input(message).hint("name each port once"));
         }
         seats.push(seat);
     }

@@ -79,8 +79,7 @@ pub fn cabling(fabric: Fabric, functions: &Functions, lmc: u8) -> anyhow::Result
     }
     if fabric.adapters().next().is_none() {
         return Err(Failure::bad_input("--vfs needs HCAs with a cable, and the topology has none")
-            .hint("leave out --vfs")
-            .into());
+            .hint("leave out --vfs"));
     }
     let counts = counts(&fabric, &functions.counts)?;
     // Empty slots have no LIDs; whether there are enough shows when virtual machines boot.
@@ -108,8 +107,7 @@ fn counts(fabric: &Fabric, wanted: &[VfCount]) -> anyhow::Result<Counts> {
         if let Some(before) = before {
             let whose = node.as_deref().map_or_else(|| "every HCA".to_owned(), |name| format!("`{name}`"));
             return Err(Failure::bad_input(format!("--vfs gives {whose} two numbers, {before} and {vfs}"))
-                .hint("give one COUNT for all HCAs, and NODE=COUNT once for each that differs")
-                .into());
+                .hint("give one COUNT for all HCAs, and NODE=COUNT once for each that differs"));
         }
     }
     let number = |hca| own.get(&hca).copied().or(of_all);
@@ -125,7 +123,7 @@ fn adapter(fabric: &Fabric, name: &str) -> anyhow::Result<NodeIndex> {
         return Ok(index);
     }
     let message = format!("--vfs: `{}` is not an HCA with a cable", fabric.label(index));
-    Err(Failure::bad_input(message).hint(hint).into())
+    Err(Failure::bad_input(message).hint(hint))
 }
 
 /// Checks the LIDs of each piece of the fabric: each is a subnet.
@@ -158,7 +156,7 @@ fn check_lids(fabric: &Fabric, counts: &Counts, is_dynamic: bool, lmc: u8) -> an
     if is_dynamic {
         let message =
             format!("the topology needs {wanted} LIDs without virtual functions, and there are {most}");
-        return Err(Failure::bad_input(message).hint("use a smaller topology, or a lower --lmc").into());
+        return Err(Failure::bad_input(message).hint("use a smaller topology, or a lower --lmc"));
     }
     let mut numbers = counts.values();
     let alike = numbers.next().filter(|first| numbers.all(|vfs| vfs == *first));
@@ -172,8 +170,7 @@ fn check_lids(fabric: &Fabric, counts: &Counts, is_dynamic: bool, lmc: u8) -> an
         (0, _) => failure.hint("use a smaller topology, or a lower --lmc"),
         (_, Some(_)) => failure.hint(format!("use --vfs {fitting} or fewer")),
         (_, None) => failure.hint(format!("use fewer virtual functions: {fitting} on each HCA would fit")),
-    }
-    .into())
+    })
 }
 
 fn refused(error: &VirtualiseError) -> anyhow::Error {
@@ -184,7 +181,7 @@ fn refused(error: &VirtualiseError) -> anyhow::Error {
         }
         _ => "use fewer virtual functions or a smaller topology".to_owned(),
     };
-    Failure::bad_input(format!("--vfs: {error}")).hint(hint).into()
+    Failure::bad_input(format!("--vfs: {error}")).hint(hint)
 }
 
 #[cfg(test)]

@@ -2,15 +2,15 @@
 
 use std::fmt;
 
-use weft_vocabulary::tagged;
-use weft_vocabulary::words::{lower, name};
+use weft_vocabulary::told;
+use weft_vocabulary::words::lower;
 use weft_wire::{Lid, PKey, PortNum, Printable, ServiceLevel, TrapNumber, VirtualLane};
 
 use crate::agent::{PortEnd, PortState};
 use crate::fault::{Damage, FaultId};
 use crate::{HexGuid, Utc};
 
-tagged! {
+told! {
     /// What happened to an agent, its devices and its links. `guid` and `node` name a device.
     AgentEvent by "event" {
         /// A port became Active, or ceased to be.
@@ -25,7 +25,7 @@ tagged! {
             from: PortState,
             /// The state now.
             to: PortState,
-        },
+        } => ("{} to {}", lower(from), lower(to)),
         /// The ends of a cable have no width or no speed in common.
         LinkMismatch = "link-mismatch" {
             /// The node.
@@ -34,7 +34,7 @@ tagged! {
             node: String,
             /// The port.
             port: PortNum,
-        },
+        } => ("the ends of the cable have no width or speed in common"),
         /// A port was given another LID, or a slot of virtual machines its first one.
         LidChanged = "lid-changed" {
             /// The node.
@@ -47,7 +47,7 @@ tagged! {
             from: Lid,
             /// The LID now.
             to: Lid,
-        },
+        } => ("LID {from} becomes {to}"),
         /// A device sent a trap.
         TrapSent = "trap-sent" {
             /// The node.
@@ -56,7 +56,7 @@ tagged! {
             node: String,
             /// The trap's number.
             trap: TrapNumber,
-        },
+        } => ("sends trap {trap}"),
         /// A trap was not answered, and is not sent again.
         TrapAbandoned = "trap-abandoned" {
             /// The node.
@@ -65,7 +65,7 @@ tagged! {
             node: String,
             /// The trap's number.
             trap: TrapNumber,
-        },
+        } => ("gives up trap {trap}: no answer"),
         /// A request showed another M_Key. The first is reported, and every doubling.
         MKeyViolation = "m-key-violation" {
             /// The node.
@@ -76,7 +76,7 @@ tagged! {
             port: PortNum,
             /// How many there have been.
             count: u64,
-        },
+        } => ("wrong M_Key, {count} so far"),
         /// The other end of a cable sent more than its credit.
         CreditOverrun = "credit-overrun" {
             /// The node.
@@ -87,7 +87,7 @@ tagged! {
             port: PortNum,
             /// The lane.
             lane: VirtualLane,
-        },
+        } => ("the peer overran its credit on lane {lane}"),
         /// A link came up.
         LinkUp = "link-up" {
             /// The node.
@@ -98,7 +98,7 @@ tagged! {
             port: PortNum,
             /// The other end.
             peer: Option<PortEnd>,
-        },
+        } => ("link up{}", Peer(peer)),
         /// A link came up at a lower rate than this end can do.
         LinkDegraded = "link-degraded" {
             /// The node.
@@ -113,7 +113,7 @@ tagged! {
             rate: String,
             /// The best rate that this end can do.
             supported: String,
-        },
+        } => ("link runs at {rate}, and could at {supported}{}", Peer(peer)),
         /// A link went down.
         LinkDown = "link-down" {
             /// The node.
@@ -126,7 +126,7 @@ tagged! {
             peer: Option<PortEnd>,
             /// Why, for people.
             reason: String,
-        },
+        } => ("link down ({}){}", Printable(reason), Peer(peer)),
         /// A peer was refused. Of each peer and reason the first is reported, and every doubling.
         PeerRefused = "peer-refused" {
             /// Its address.
@@ -139,7 +139,7 @@ tagged! {
             end: Option<PortEnd>,
             /// The description of that port's node.
             node: Option<String>,
-        },
+        } => ("refused {}: {}, {count} so far", Printable(address), Printable(reason)),
         /// A fault began, or began again with the agent.
         FaultSet = "fault-set" {
             /// The fault.
@@ -152,7 +152,7 @@ tagged! {
             damage: Damage,
             /// When it ends by itself.
             until: Option<Utc>,
-        },
+        } => ("fault {id}: {damage}{}", until.map_or_else(String::new, |until| format!(" until {until}"))),
         /// A fault ended.
         FaultCleared = "fault-cleared" {
             /// The fault.
@@ -165,7 +165,7 @@ tagged! {
             damage: Damage,
             /// Whether its time was over; else a client cleared it.
             expired: bool,
-        },
+        } => ("fault {id} ended ({}): {damage}", if *expired { "its time is over" } else { "cleared" }),
         /// A cable was put into a port.
         CableConnected = "cable-connected" {
             /// The node.
@@ -176,7 +176,7 @@ tagged! {
             port: PortNum,
             /// The other end.
             peer: PortEnd,
-        },
+        } => ("cable to {peer} put in"),
         /// A cable was taken out of a port.
         CableDisconnected = "cable-disconnected" {
             /// The node.
@@ -187,7 +187,7 @@ tagged! {
             port: PortNum,
             /// The other end.
             peer: PortEnd,
-        },
+        } => ("cable to {peer} taken out"),
         /// A packet of a data lane was dropped. An agent tells of two in a second, and counts the others.
         PacketDropped = "packet-dropped" {
             /// The node.
@@ -208,12 +208,12 @@ tagged! {
             p_key: Option<PKey>,
             /// Drops of this agent before it that had no event.
             more: u64,
-        },
+        } => ("dropped a packet from LID {slid} to {dlid} on SL {service_level} ({}){}", Printable(reason), before_it(*more)),
         /// A program read too slowly and was sent away.
         SlowProgram = "slow-program" {
             /// Messages that were dropped.
             dropped: u64,
-        },
+        } => ("a program read too slowly and was sent away; {dropped} messages dropped"),
         /// The agent's links changed; changes within some milliseconds are reported as one.
         Links = "links" {
             /// Ends of cables here that have a link.
@@ -222,21 +222,21 @@ tagged! {
             total: u32,
             /// Cables that the agent has to dial and that have no link yet.
             to_dial: u32,
-        },
+        } => ("{up} of {total} links up, {to_dial} to dial"),
         /// A device was added to the agent.
         DeviceAdded = "device-added" {
             /// The node.
             guid: HexGuid,
             /// Its description.
             node: String,
-        },
+        } => ("added"),
         /// A device was removed from the agent.
         DeviceRemoved = "device-removed" {
             /// The node.
             guid: HexGuid,
             /// Its description.
             node: String,
-        },
+        } => ("removed"),
     }
 }
 
@@ -280,64 +280,6 @@ impl AgentEvent {
     }
 }
 
-/// The place and the sentence.
-impl fmt::Display for AgentEvent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(Place { node, port, .. }) = self.place() {
-            f.write_str(&name(node))?;
-            port.iter().try_for_each(|port| write!(f, " port {port}"))?;
-            f.write_str(": ")?;
-        }
-        f.write_str(&self.sentence())
-    }
-}
-
-impl AgentEvent {
-    /// What happened, without the place.
-    pub(super) fn sentence(&self) -> String {
-        match self {
-            Self::PortState { from, to, .. } => format!("{} to {}", lower(from), lower(to)),
-            Self::LinkMismatch { .. } => "the ends of the cable have no width or speed in common".to_owned(),
-            Self::LidChanged { from, to, .. } => format!("LID {from} becomes {to}"),
-            Self::TrapSent { trap, .. } => format!("sends trap {trap}"),
-            Self::TrapAbandoned { trap, .. } => format!("gives up trap {trap}: no answer"),
-            Self::MKeyViolation { count, .. } => format!("wrong M_Key, {count} so far"),
-            Self::CreditOverrun { lane, .. } => format!("the peer overran its credit on lane {lane}"),
-            Self::LinkUp { peer, .. } => format!("link up{}", Peer(peer)),
-            Self::LinkDegraded { peer, rate, supported, .. } => {
-                format!("link runs at {rate}, and could at {supported}{}", Peer(peer))
-            }
-            Self::LinkDown { peer, reason, .. } => {
-                format!("link down ({}){}", Printable(reason), Peer(peer))
-            }
-            Self::PeerRefused { address, reason, count, .. } => {
-                format!("refused {}: {}, {count} so far", Printable(address), Printable(reason))
-            }
-            Self::FaultSet { id, damage, until, .. } => {
-                let until = until.map_or_else(String::new, |until| format!(" until {until}"));
-                format!("fault {id}: {damage}{until}")
-            }
-            Self::FaultCleared { id, damage, expired, .. } => {
-                let why = if *expired { "its time is over" } else { "cleared" };
-                format!("fault {id} ended ({why}): {damage}")
-            }
-            Self::PacketDropped { reason, slid, dlid, service_level, more, .. } => {
-                let others = if *more == 0 { String::new() } else { format!(", and {more} before it") };
-                let why = Printable(reason);
-                format!("dropped a packet from LID {slid} to {dlid} on SL {service_level} ({why}){others}")
-            }
-            Self::SlowProgram { dropped } => {
-                format!("a program read too slowly and was sent away; {dropped} messages dropped")
-            }
-            Self::Links { up, total, to_dial } => format!("{up} of {total} links up, {to_dial} to dial"),
-            Self::CableConnected { peer, .. } => format!("cable to {peer} put in"),
-            Self::CableDisconnected { peer, .. } => format!("cable to {peer} taken out"),
-            Self::DeviceAdded { .. } => "added".to_owned(),
-            Self::DeviceRemoved { .. } => "removed".to_owned(),
-        }
-    }
-}
-
 /// The other end of a link, where it is known.
 struct Peer<'a>(&'a Option<PortEnd>);
 
@@ -345,4 +287,9 @@ impl fmt::Display for Peer<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|peer| write!(f, ", peer {peer}"))
     }
+}
+
+/// Drops that had no event of their own.
+fn before_it(more: u64) -> String {
+    if more == 0 { String::new() } else { format!(", and {more} before it") }
 }

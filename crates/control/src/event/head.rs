@@ -12,7 +12,6 @@ pub struct EventHead {
     /// Its source.
     pub source: String,
     /// When, by its source's clock.
-    #[serde(default)]
     pub time: Option<Value>,
     /// The life of the source.
     pub incarnation: Incarnation,
@@ -24,19 +23,14 @@ pub struct EventHead {
     /// Its kind.
     pub event: String,
     /// How many events were lost, where it tells that.
-    #[serde(default)]
     pub count: Option<Value>,
     /// The node that an agent tells of.
-    #[serde(default)]
     pub guid: Option<Value>,
     /// The description of that node.
-    #[serde(default)]
     pub node: Option<Value>,
     /// The place in a hub's stream, which only a hub gives.
-    #[serde(default)]
     pub place: Option<Value>,
     /// How far the source's clock is ahead, which only a hub says.
-    #[serde(default)]
     pub ahead_ns: Option<Value>,
 }
 

@@ -73,75 +73,79 @@ impl Event {
         })
     }
 
+    /// That `count` events of a source were lost, in its place: the last of them had this number.
+    pub fn lost(time: Utc, source: &str, incarnation: Incarnation, sequence: u64, count: u64) -> Self {
+        let kind = EventKind::Process(ProcessEvent::EventsLost { count });
+        let (source, place, ahead_ns) = (source.to_owned(), None, None);
+        Self { time, source, incarnation, sequence, place, ahead_ns, monotonic_ns: 0, kind }
+    }
+
+    /// Its JSON.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).expect("an event holds nothing that JSON cannot say")
+    }
+
     /// When, by the wall clock of the hub whose stream it was read from.
     pub fn moment(&self) -> Utc {
         self.time.less(self.ahead_ns.unwrap_or(0))
     }
 }
 
-/// What happened, by who tells of it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(tag = "area", rename_all = "kebab-case")]
-pub enum EventKind {
+/// Declares what happens, by who tells of it: each area with its name in `area` and its events.
+macro_rules! areas {
+    ($( $(#[$doc:meta])* $variant:ident($event:ident) = $area:literal, )+) => {
+        /// What happened, by who tells of it.
+        #[derive(Clone, Debug, PartialEq, Serialize)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+        #[serde(tag = "area")]
+        pub enum EventKind {
+            $( $(#[$doc])* #[serde(rename = $area)] $variant($event), )+
+        }
+
+        impl EventKind {
+            fn read(mut fields: Fields) -> Result<Self, serde_json::Error> {
+                let area: String = fields.take("area")?;
+                Ok(match area.as_str() {
+                    $( $area => Self::$variant($event::read(fields)?), )+
+                    _ => return Err(serde_json::Error::unknown_variant(&area, &[$( $area, )+])),
+                })
+            }
+
+            /// The names of all events in `event`, by area.
+            pub fn names() -> impl Iterator<Item = &'static str> {
+                [$( $event::NAMES, )+].into_iter().flatten().copied()
+            }
+
+            /// The name in `event`.
+            pub fn name(&self) -> &'static str {
+                match self { $( Self::$variant(event) => event.name(), )+ }
+            }
+
+            /// What happened, without the place: `link down (cut here), peer 0x0000000000000002:2`.
+            pub fn sentence(&self) -> String {
+                match self { $( Self::$variant(event) => event.to_string(), )+ }
+            }
+        }
+    };
+}
+
+areas! {
     /// To the subnet, as a subnet manager sees it.
-    Sm(SmEvent),
+    Sm(SmEvent) = "sm",
     /// To the fabric's traffic, as a performance manager sees it.
-    Pm(PmEvent),
+    Pm(PmEvent) = "pm",
     /// To virtual machines, as their manager sees it.
-    Vm(VmEvent),
+    Vm(VmEvent) = "vm",
     /// To an agent, its devices and its links.
-    Agent(AgentEvent),
+    Agent(AgentEvent) = "agent",
     /// To any process.
-    Process(ProcessEvent),
+    Process(ProcessEvent) = "process",
     /// To the laboratory.
-    Lab(LabEvent),
+    Lab(LabEvent) = "lab",
 }
 
 impl<'de> Deserialize<'de> for Event {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         Self::read(Fields::deserialize(from)?).map_err(D::Error::custom)
-    }
-}
-
-impl EventKind {
-    const AREAS: &[&str] = &["sm", "pm", "vm", "agent", "process", "lab"];
-
-    fn read(mut fields: Fields) -> Result<Self, serde_json::Error> {
-        let area: String = fields.take("area")?;
-        Ok(match area.as_str() {
-            "sm" => Self::Sm(SmEvent::read(fields)?),
-            "pm" => Self::Pm(PmEvent::read(fields)?),
-            "vm" => Self::Vm(VmEvent::read(fields)?),
-            "agent" => Self::Agent(AgentEvent::read(fields)?),
-            "process" => Self::Process(ProcessEvent::read(fields)?),
-            "lab" => Self::Lab(LabEvent::read(fields)?),
-            _ => return Err(serde_json::Error::unknown_variant(&area, Self::AREAS)),
-        })
-    }
-
-    /// The names of all events in `event`, by area.
-    pub fn names() -> impl Iterator<Item = &'static str> {
-        let areas = [
-            SmEvent::NAMES,
-            PmEvent::NAMES,
-            VmEvent::NAMES,
-            AgentEvent::NAMES,
-            ProcessEvent::NAMES,
-            LabEvent::NAMES,
-        ];
-        areas.into_iter().flatten().copied()
-    }
-
-    /// The name in `event`.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Sm(event) => event.name(),
-            Self::Pm(event) => event.name(),
-            Self::Vm(event) => event.name(),
-            Self::Agent(event) => event.name(),
-            Self::Process(event) => event.name(),
-            Self::Lab(event) => event.name(),
-        }
     }
 }

@@ -36,32 +36,21 @@ pub struct Process {
     pub last_end: Option<ProcessEnd>,
 }
 
-/// How a process is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "ShownState"))]
-#[serde(rename_all = "kebab-case")]
-pub enum State {
-    /// It runs.
-    Running,
-    /// It does not run.
-    #[default]
-    Dead,
-    /// It runs, and a fault keeps it frozen. Agents answer while their nodes are frozen, and are `running`.
-    Frozen,
-    /// It runs and does not answer.
-    Silent,
-}
-
-impl State {
-    /// Its name in JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Running => "running",
-            Self::Dead => "dead",
-            Self::Frozen => "frozen",
-            Self::Silent => "silent",
-        }
+weft_wire::named! {
+    /// How a process is.
+    #[derive(Default)]
+    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+    #[cfg_attr(feature = "schema", schemars(rename = "ShownState"))]
+    pub enum State {
+        /// It runs.
+        Running = "running",
+        /// It does not run.
+        #[default]
+        Dead = "dead",
+        /// It runs, and a fault keeps it frozen. Agents answer while their nodes are frozen, and are `running`.
+        Frozen = "frozen",
+        /// It runs and does not answer.
+        Silent = "silent",
     }
 }
 

@@ -68,7 +68,7 @@ pub(crate) fn budgets(services: &[Service], cluster: &Cluster<'_>) -> Vec<Value>
         let count = services.iter().filter(|service| service.role == role).count();
         // A budget for one alone would keep its node from being drained for ever.
         (count > 1).then(|| {
-            let metadata = labels::metadata(name, role.label(), cluster);
+            let metadata = labels::metadata(name, role.name(), cluster);
             let spec =
                 json!({ "maxUnavailable": 1, "selector": { "matchLabels": labels::of_role(role, cluster) } });
             object("policy/v1", "PodDisruptionBudget", &metadata, &spec)

@@ -47,7 +47,7 @@ pub(crate) fn of_process(name: &str, cluster: &Cluster<'_>) -> Value {
 /// What tells the pods of processes of one role.
 pub(crate) fn of_role(role: Role, cluster: &Cluster<'_>) -> Value {
     let mut labels = own(cluster);
-    labels[COMPONENT] = role.label().into();
+    labels[COMPONENT] = role.name().into();
     labels
 }
 
@@ -63,7 +63,7 @@ pub(crate) fn all(component: &str, cluster: &Cluster<'_>) -> Value {
 
 /// All labels of a process's objects.
 pub(crate) fn all_of(service: &Service, cluster: &Cluster<'_>) -> Value {
-    let mut labels = all(service.role.label(), cluster);
+    let mut labels = all(service.role.name(), cluster);
     labels[PROCESS] = service.name.as_str().into();
     labels
 }

@@ -1,11 +1,9 @@
 //! Objects that watch a laboratory in Kubernetes: Prometheus with weft's rules and consoles and Grafana with its dashboards in the
 //! laboratory's namespace, or rules and dashboards for the operators of both.
 
-use std::path::Path;
-
-use anyhow::Context;
 use serde_json::{Value, json};
 use weft_bundle::folder::bundle::{AUTHORITY, Bundle, HTTP_TOKEN, SCRAPE};
+use weft_bundle::input::text;
 use weft_bundle::record::LabRecord;
 use weft_link::PAGES;
 
@@ -70,18 +68,13 @@ pub(super) fn documents(
     Ok(documents)
 }
 
-fn read(path: &Path) -> anyhow::Result<String> {
-    let text = weft_bundle::input::read_to_string(path);
-    text.with_context(|| format!("cannot read {}", path.display()))
-}
-
 fn scrape_secret(bundle: &Bundle, cluster: &Cluster<'_>) -> anyhow::Result<Value> {
-    let data = json!({ AUTHORITY: read(&bundle.authority())?, TOKEN: read(&bundle.http_token())? });
+    let data = json!({ AUTHORITY: text(&bundle.authority())?, TOKEN: text(&bundle.http_token())? });
     Ok(opaque(&labels::metadata(SCRAPER, COMPONENT, cluster), &data))
 }
 
 fn scrape_file(bundle: &Bundle) -> anyhow::Result<String> {
-    read(&bundle.path().join(SCRAPE))
+    text(&bundle.path().join(SCRAPE))
 }
 
 /// Jobs and labels are those of the scrape file of `weft metrics`.

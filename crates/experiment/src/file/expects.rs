@@ -73,8 +73,7 @@ impl Known<'_> {
             let name = table.text("name")?.unwrap_or_else(|| named(&what));
             let when = self.when(&mut table, "when")?;
             let driver = driver(&mut table)?;
-            table.finish()?;
-            all.push(Expect { name, what, bound, basis, paper, driver, when });
+            all.push(table.finish(Expect { name, what, bound, basis, paper, driver, when })?);
         }
         Ok(all)
     }
@@ -88,8 +87,7 @@ impl Known<'_> {
             let name = table.text("name")?.unwrap_or_else(|| format!("gain: {}", named(&what)));
             let (from, to) = self.compared(&mut table)?;
             let driver = driver(&mut table)?;
-            table.finish()?;
-            all.push(Gain { name, what, from, to, bound, basis, driver, paper });
+            all.push(table.finish(Gain { name, what, from, to, bound, basis, driver, paper })?);
         }
         Ok(all)
     }
@@ -119,8 +117,7 @@ impl Known<'_> {
                     figure.paper = table.quantity("paper", "percent", VALUE_MAX)?;
                 }
             }
-            table.finish()?;
-            all.push(figure);
+            all.push(table.finish(figure)?);
         }
         Ok(all)
     }

@@ -31,7 +31,7 @@ pub(super) fn listed(top: &mut Table<'_>, until: Time) -> Result<Vec<Listed>, Wr
         let (fault, said) = fault(&mut table, number)?;
         let label = table.text("label")?.unwrap_or(said);
         let lasts = table.seconds("for")?;
-        table.finish()?;
+        table.finish(())?;
         if lasts.is_some_and(|lasts| lasts == Time::ZERO || fault.end().is_none()) {
             return Err(Wrong::new(place, "`for` is a time, and for faults that last"));
         }
@@ -161,8 +161,7 @@ fn impairment(table: &mut Table<'_>, number: u32) -> Result<Option<Impaired<Stri
         Wrong::new(table.at, message)
             .allowed("as in `percent = 5`, `by = \"2ms\"`, `rate = \"1e-9\"`, `every = \"2s\"` with a shorter `down`, `to = \"1x\"`")
     })?;
-    let ways = Way::ALL.map(Way::name);
-    let way = table.word("way", &ways)?.map_or(Way::Both, |place| Way::ALL[place]);
+    let way = table.choice("way", &Way::ALL, Way::name)?.unwrap_or(Way::Both);
     let seed = table.number("seed", 0..=u32::MAX.into())?.unwrap_or(number);
     Ok(Some(Impaired { at, way, how, seed }))
 }
@@ -181,9 +180,8 @@ fn fault(table: &mut Table<'_>, number: u32) -> Result<(Fault<String, String>, S
             (Word::Partition, [_, ..]) => Fault::Partition(names()),
             (Word::Heal, [_, ..]) => Fault::Heal(names()),
             (Word::BadIdentity, [(node, _)]) => {
-                let all = BadIdentity::ALL.map(BadIdentity::name);
-                let place = table.word("as", &all)?;
-                let identity = place.map_or(BadIdentity::Expired, |place| BadIdentity::ALL[place]);
+                let identity = table.choice("as", &BadIdentity::ALL, BadIdentity::name)?;
+                let identity = identity.unwrap_or(BadIdentity::Expired);
                 Fault::BadIdentity(Presented { node: node.clone(), identity })
             }
             (_, [(one, _)]) => {

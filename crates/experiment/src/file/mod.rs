@@ -203,7 +203,7 @@ fn read_choice(document: &[Entry], axes: &[Axis]) -> Result<Choice, Wrong> {
     let places = RefCell::default();
     let mut top = Table::new("", At::default(), document, &places);
     let experiment = read_top(&mut top, axes)?;
-    top.finish()?;
+    top.finish(())?;
     Ok(Choice { experiment, places: places.into_inner() })
 }
 
@@ -366,6 +366,5 @@ fn record(top: &mut Table<'_>) -> Result<(Time, Vec<String>), Wrong> {
         return Err(Wrong::new(at, "`interval` of [record] must be 0.001 seconds or more"));
     }
     let ports = table.names_of("ports", Role::Port)?;
-    table.finish()?;
-    Ok((interval, ports))
+    table.finish((interval, ports))
 }

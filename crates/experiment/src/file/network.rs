@@ -43,8 +43,7 @@ pub(super) fn fabric(top: &mut Table<'_>) -> Result<FabricSpec, Wrong> {
             ));
         }
     };
-    table.finish()?;
-    Ok(spec)
+    table.finish(spec)
 }
 
 fn generated(table: &mut Table<'_>, kind: usize) -> Result<FabricSpec, Wrong> {
@@ -122,7 +121,7 @@ pub(crate) fn rates(top: &mut Table<'_>) -> Result<Rates, Wrong> {
     let usual = profile.map_or((0, 0), |profile| (profile.cable_m, profile.message_overhead_ns));
     let cable_m = table.number("cable_m", 0..=CABLE_M_MAX)?.unwrap_or(usual.0);
     let message_overhead_ns = table.number("message_overhead_ns", 0..=1_000_000)?.unwrap_or(usual.1);
-    table.finish()?;
+    table.finish(())?;
     Ok(Rates {
         shaped,
         dilation,
@@ -204,8 +203,7 @@ pub(super) fn engine(top: &mut Table<'_>) -> Result<EngineSpec, Wrong> {
         let wrong = Wrong::new(table.at, format!("`{key}` and `lfts` name different numbers of files"));
         return Err(wrong.allowed("a file for each of `lfts`, in the same order, or none"));
     }
-    table.finish()?;
-    Ok(spec)
+    table.finish(spec)
 }
 
 /// An option that no engine of the chain reads is a mistake, as it is on the command line.
@@ -262,8 +260,7 @@ pub(super) fn sm(top: &mut Table<'_>, rates: &Rates) -> Result<(SmSpec, Option<S
         return Err(wrong.allowed("write fewer `lanes` in [rates], or `management_lane = false` in [sm]"));
     }
     let at = table.name_of("at", Role::Host)?;
-    table.finish()?;
-    Ok((spec, at))
+    table.finish((spec, at))
 }
 
 /// A lifetime in microseconds of fabric time; `"off"`, or nothing, is for ever.
@@ -358,8 +355,7 @@ pub(super) fn pm(
         return Err(wrong.allowed("write `lanes = 2` in [rates]"));
     }
     let place = table.name_of("at", Role::Host)?;
-    table.finish()?;
-    Ok((spec, place))
+    table.finish((spec, place))
 }
 
 pub(super) fn congestion(top: &mut Table<'_>) -> Result<Option<CongestionSpec>, Wrong> {
@@ -375,8 +371,7 @@ pub(super) fn congestion(top: &mut Table<'_>) -> Result<Option<CongestionSpec>, 
         slope: table.number("slope", 0..=1000)?.unwrap_or(1),
         shift: table.number("shift", 0..=3)?.unwrap_or(3),
     };
-    table.finish()?;
-    Ok(on.then_some(spec))
+    table.finish(on.then_some(spec))
 }
 
 pub(super) fn hosts(top: &mut Table<'_>) -> Result<HostsSpec, Wrong> {
@@ -395,6 +390,5 @@ pub(super) fn hosts(top: &mut Table<'_>) -> Result<HostsSpec, Wrong> {
             migrate: table.seconds("migrate_time")?.unwrap_or_default(),
         },
     };
-    table.finish()?;
-    Ok(spec)
+    table.finish(spec)
 }

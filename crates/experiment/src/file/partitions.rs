@@ -57,7 +57,7 @@ fn one(
     let (members, limited) = (table.names_of("members", Role::Host)?, table.names_of("limited", Role::Host)?);
     let policy = table.word("policy", &POLICIES.map(|(word, _)| word))?;
     let policy = policy.map(|nth| POLICIES[nth].1).unwrap_or_default();
-    table.finish()?;
+    table.finish(())?;
     if (p_key == Some(DEFAULT_PKEY) && name != DEFAULT)
         || (name == DEFAULT && p_key.is_some_and(|key| key != DEFAULT_PKEY))
     {

@@ -115,10 +115,10 @@ impl<'a> Table<'a> {
         self.entries
     }
 
-    /// Fails at the first unknown key.
-    pub(crate) fn finish(self) -> Result<(), Wrong> {
+    /// Gives what was made of its keys; fails at the first unknown key.
+    pub(crate) fn finish<T>(self, made: T) -> Result<T, Wrong> {
         match self.entries.iter().find(|entry| !self.known.contains(&entry.key.as_str())) {
-            None => Ok(()),
+            None => Ok(made),
             Some(entry) => {
                 let key: String = entry.key.chars().take(60).collect();
                 let message = format!("unknown key `{key}`{}", self.within());

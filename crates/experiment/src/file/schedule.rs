@@ -72,7 +72,7 @@ impl ScheduleFile {
             vmm: top.flag("vmm", false)?,
         };
         let faults = listed(&mut top, TIME_MAX)?;
-        top.finish()?;
+        top.finish(())?;
         all_end(&faults)?;
         let faults = faults.into_iter().map(|fault| fault.planned).collect();
         Ok(Self { title, topology, seed, beside, faults })

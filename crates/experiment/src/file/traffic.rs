@@ -42,14 +42,14 @@ pub(super) fn read(
 ) -> Result<Everything, Wrong> {
     let mut table = top.table("traffic")?;
     let body = rates.mtu_bytes();
-    let limits = Limits { body, duration };
-    let defaults = limits.options(&mut table, &FlowOptions::usual(body))?;
-    table.finish()?;
+    let mut limits = Limits { body, duration, usual: FlowOptions::usual(body) };
+    limits.usual = limits.options(&mut table)?;
+    table.finish(())?;
     let mut all = Everything {
-        flows: each(top, "flow", |name, table| flow(name, table, &limits, &defaults))?,
-        patterns: each(top, "pattern", |name, table| pattern(name, table, &limits, &defaults))?,
-        mixes: each(top, "mix", |name, table| mix(name, table, &limits, &defaults))?,
-        beffs: each(top, "beff", |name, table| beff(name, table, &limits, &defaults))?,
+        flows: each(top, "flow", |name, table| flow(name, table, &limits))?,
+        patterns: each(top, "pattern", |name, table| pattern(name, table, &limits))?,
+        mixes: each(top, "mix", |name, table| mix(name, table, &limits))?,
+        beffs: each(top, "beff", |name, table| beff(name, table, &limits))?,
         faults: faults(top, duration)?,
     };
     all.flows.extend(copies);
@@ -75,20 +75,22 @@ fn each<T>(
                 format!("a {key} cannot be called `{name}`: names are not empty and have no `/`"),
             ));
         }
-        all.push(read(name, &mut table)?);
-        table.finish()?;
+        let one = read(name, &mut table)?;
+        all.push(table.finish(one)?);
     }
     Ok(all)
 }
 
-/// What options may say.
+/// What options may say, and what is meant where they say nothing.
 struct Limits {
     body: u16,
     duration: Time,
+    usual: FlowOptions,
 }
 
 impl Limits {
-    fn options(&self, table: &mut Table<'_>, defaults: &FlowOptions) -> Result<FlowOptions, Wrong> {
+    fn options(&self, table: &mut Table<'_>) -> Result<FlowOptions, Wrong> {
+        let defaults = &self.usual;
         let transports = [Transport::ReliableConnection, Transport::UnreliableDatagram];
         let transport =
             table.word("transport", &["rc", "ud"])?.map_or(defaults.transport, |nth| transports[nth]);
@@ -139,12 +141,7 @@ fn message(table: &mut Table<'_>, key: &'static str) -> Result<Option<u32>, Wron
     table.number(key, BODY_MIN..=MESSAGE_MAX)
 }
 
-fn flow(
-    name: String,
-    table: &mut Table<'_>,
-    limits: &Limits,
-    defaults: &FlowOptions,
-) -> Result<FlowEntry, Wrong> {
+fn flow(name: String, table: &mut Table<'_>, limits: &Limits) -> Result<FlowEntry, Wrong> {
     let work = match table.word("work", &["stream", "ping_pong"])? {
         Some(1) => Work::PingPong,
         _ => Work::Stream,
@@ -157,7 +154,7 @@ fn flow(
     let bytes_max = table.number("bytes_max", 1..=i64::MAX)?;
     let sl = table.number("sl", 0..=15)?;
     let agree_as = table.text("agree_as")?;
-    let options = limits.options(table, defaults)?;
+    let options = limits.options(table)?;
     if sl.is_some() && options.paths == Paths::Unasked {
         let wrong =
             Wrong::new(table.at, format!("the flow `{name}` has `sl`, and `paths` that are never looked up"));
@@ -166,12 +163,7 @@ fn flow(
     Ok(FlowEntry { name, from, to, work, bytes_max, sl, agree_as, options })
 }
 
-fn pattern(
-    name: String,
-    table: &mut Table<'_>,
-    limits: &Limits,
-    defaults: &FlowOptions,
-) -> Result<PatternSpec, Wrong> {
+fn pattern(name: String, table: &mut Table<'_>, limits: &Limits) -> Result<PatternSpec, Wrong> {
     table.need("pattern", "one of ORCS's names, `ring` for example")?;
     let pattern =
         table.parsed::<Traffic>("pattern")?.unwrap_or(Traffic::Alone(weft_routing::quality::Pattern::Null));
@@ -187,7 +179,7 @@ fn pattern(
         return Err(wrong.allowed("leave out `processes`, or take a pattern without `against`"));
     }
     let shuffle = table.flag("shuffle", false)?;
-    let options = limits.options(table, defaults)?;
+    let options = limits.options(table)?;
     let left = options.stop.unwrap_or(limits.duration).saturating_sub(options.start);
     let level = table.seconds("level_seconds")?.unwrap_or(left);
     if level < Time::from_millis(1) {
@@ -196,18 +188,13 @@ fn pattern(
     Ok(PatternSpec { name, pattern, hosts, processes, against, level, shuffle, options })
 }
 
-fn mix(
-    name: String,
-    table: &mut Table<'_>,
-    limits: &Limits,
-    defaults: &FlowOptions,
-) -> Result<MixSpec, Wrong> {
+fn mix(name: String, table: &mut Table<'_>, limits: &Limits) -> Result<MixSpec, Wrong> {
     let hosts = table.names_of("hosts", Role::Host)?;
     let except = table.names_of("except", Role::Host)?;
     let hot_spots = table.names_of("hot_spots", Role::Host)?;
     let percent = table.quantity("hot_percent", "percent", 100.0)?.unwrap_or(5.0);
     let transport = table.get("transport");
-    let mut options = limits.options(table, defaults)?;
+    let mut options = limits.options(table)?;
     if let (Some(value), Transport::ReliableConnection) = (transport, options.transport) {
         let wrong =
             Wrong::new(value.at, "a mix sends each packet to another host, which only datagrams can do");
@@ -218,14 +205,9 @@ fn mix(
     Ok(MixSpec { name, hosts, except, hot_spots, hot_permille: (percent * 10.0).round() as u16, options })
 }
 
-fn beff(
-    name: String,
-    table: &mut Table<'_>,
-    limits: &Limits,
-    defaults: &FlowOptions,
-) -> Result<BeffSpec, Wrong> {
+fn beff(name: String, table: &mut Table<'_>, limits: &Limits) -> Result<BeffSpec, Wrong> {
     table.need("hosts", "the hosts that take part, in natural order")?;
-    let start = limits.time(table, "start")?.unwrap_or(defaults.start);
+    let start = limits.time(table, "start")?.unwrap_or(limits.usual.start);
     let step = table.seconds("step_seconds")?.unwrap_or(Time::from_secs(1));
     if step < Time::from_millis(10) {
         return Err(Wrong::new(table.at, "`step_seconds` must be 0.01 or more"));
@@ -239,7 +221,7 @@ fn beff(
         large_bytes: message(table, "large_bytes")?.unwrap_or(65_536),
         random_rings: table.number("random_rings", 0..=100)?.unwrap_or(3),
         pairs: table.number("pairs", 0..=1000)?,
-        move_by: move_by(table, defaults)?,
+        move_by: move_by(table, &limits.usual)?,
     })
 }
 

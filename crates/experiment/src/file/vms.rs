@@ -41,17 +41,10 @@ pub(super) fn vms(top: &mut Table<'_>, pm: &PmSpec, duration: Time) -> Result<Op
         let wrong = Wrong::new(at, "no GUID comes back with another LID where GUIDs stay with functions");
         return Err(wrong.allowed("leave out `signal_moves` of [vms], or write `guids = \"static\"`"));
     }
-    let [methods, orders, policies] = [
-        Method::ALL.iter().map(|method| method.name()).collect::<Vec<_>>(),
-        UpdateOrder::ALL.iter().map(|order| order.name()).collect(),
-        LatePolicy::ALL.iter().map(|policy| policy.name()).collect(),
-    ];
-    let method = table.word("method", &methods)?.map(|nth| Method::ALL[nth]);
-    let order = table.word("update", &orders)?.map(|nth| UpdateOrder::ALL[nth]);
-    let late = table.word("late", &policies)?.map(|nth| LatePolicy::ALL[nth]);
-    let (method, order) = (method.unwrap_or_default(), order.unwrap_or_default());
-    let route = Route { method, order, late: late.unwrap_or_default() };
-    table.finish()?;
+    let method = table.choice("method", &Method::ALL, Method::name)?.unwrap_or_default();
+    let order = table.choice("update", &UpdateOrder::ALL, UpdateOrder::name)?.unwrap_or_default();
+    let late = table.choice("late", &LatePolicy::ALL, LatePolicy::name)?.unwrap_or_default();
+    let route = table.finish(Route { method, order, late })?;
     let vms = machines(top)?;
     let migrations = migrations(top, &vms, duration)?;
     if !is_there {
@@ -90,8 +83,7 @@ fn machines(top: &mut Table<'_>) -> Result<Vec<VmSpec>, Wrong> {
             let wrong = Wrong::new(table.at, format!("`memory_mib` of `{}` is copied in no time", spec.name));
             return Err(wrong.allowed("write `pre_copy`, the seconds that the copy takes"));
         }
-        table.finish()?;
-        all.push(spec);
+        all.push(table.finish(spec)?);
     }
     Ok(all)
 }
@@ -159,7 +151,7 @@ fn migrations(top: &mut Table<'_>, vms: &[VmSpec], duration: Time) -> Result<Vec
             }
             all.push(spec);
         }
-        table.finish()?;
+        table.finish(())?;
     }
     all.sort_by_key(|spec| spec.at);
     Ok(all)

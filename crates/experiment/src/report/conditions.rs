@@ -11,7 +11,7 @@ use crate::judge::bounded;
 use crate::{ExperimentFile, Finding, Outcome};
 
 /// How the lines of an experiment fare under one condition.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ConditionRow {
     /// The condition.
     pub condition: String,
@@ -31,13 +31,7 @@ pub(super) fn rows(
     variants: &[Variant<'_>],
     gains: &[GainFinding],
 ) -> Vec<ConditionRow> {
-    let empty = |condition: &str| ConditionRow {
-        condition: condition.to_owned(),
-        kept: 0,
-        judged: 0,
-        failed: Vec::new(),
-        omitted: String::new(),
-    };
+    let empty = |condition: &str| ConditionRow { condition: condition.to_owned(), ..ConditionRow::default() };
     let mut rows = Vec::new();
     for label in file.conditions() {
         let mut row = empty(label);

@@ -116,7 +116,7 @@ pub fn table(rows: &[FidelityRow]) -> String {
     let count = |verdict| rows.iter().filter(|row| row.verdict == verdict).count();
     let [agree, differ, given] = FidelityVerdict::ALL.map(count);
     let percent = Paper::AGREEMENT_PERCENT;
-    let mut table = Table::new(&["what", "paper", "ours", "ratio", "verdict", "why"]);
+    let mut table = Table::headed("what | paper | ours | ratio | verdict | why");
     for row in rows {
         table.row(&row.cells());
     }

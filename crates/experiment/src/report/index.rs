@@ -29,7 +29,7 @@ pub fn index(reports: &[(String, Report)]) -> String {
         text += &format!("\n## Beside the paper: {title}\n\n{}", super::fidelity::table(&report.fidelity));
     }
     text += "\n## What the variants gain\n\n";
-    let mut table = Table::new(&["experiment", "gain", "by", "without", "with", "ours"]);
+    let mut table = Table::headed("experiment | gain | by | without | with | ours");
     for (_, report) in reports {
         for gain in &report.gains {
             let value =

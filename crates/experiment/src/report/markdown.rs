@@ -353,15 +353,10 @@ fn ports(variant: &Variant<'_>) -> String {
 }
 
 fn balance(run: &RunResult) -> String {
-    let mut table = Table::new(&[
-        "lane",
-        "packets injected",
-        "from other lanes",
-        "to other lanes",
-        "delivered",
-        "in flight at the end",
-        "dropped and counted",
-    ]);
+    let mut table = Table::headed(
+        "lane | packets injected | from other lanes | to other lanes | delivered | in flight at the end | \
+         dropped and counted",
+    );
     for lane in &run.conservation.lanes {
         let numbers = [
             u64::from(lane.lane),
@@ -393,7 +388,7 @@ fn agreed(agreements: &[Agreement]) -> String {
     if agreements.is_empty() {
         return String::new();
     }
-    let mut table = Table::new(&["run", "flow or port", "window", "live", "virtual time", "difference"]);
+    let mut table = Table::headed("run | flow or port | window | live | virtual time | difference");
     for of in agreements.iter().filter(|of| of.live > 0.0 || of.simulated > 0.0) {
         let greater = of.live.max(of.simulated);
         let apart = (of.live - of.simulated).abs();

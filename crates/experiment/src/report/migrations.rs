@@ -9,20 +9,10 @@ use crate::{MigrationValue, RunResult};
 
 /// A row for each migration of each run, and below it what took how long.
 pub(super) fn section<'a>(runs: impl Iterator<Item = &'a RunResult>) -> String {
-    let mut table = Table::new(&[
-        "seed",
-        "at",
-        "machine",
-        "from",
-        "to",
-        "downtime",
-        "total",
-        "switches written",
-        "LFT SMPs",
-        "to vSwitches",
-        "Sets to functions",
-        "method",
-    ]);
+    let mut table = Table::headed(
+        "seed | at | machine | from | to | downtime | total | switches written | LFT SMPs | \
+         to vSwitches | Sets to functions | method",
+    );
     let (mut lines, mut count) = (String::new(), 0);
     for run in runs {
         for one in &run.migrations {

@@ -11,14 +11,10 @@ pub(super) fn section(prediction: &Prediction) -> String {
     if prediction.states.is_empty() {
         return String::new();
     }
-    let mut table = Table::new(&[
-        "from",
-        "state",
-        "routed by",
-        "all pairs, by path records",
-        "the flows, before hosts are told",
-        "the flows, on the lanes that hosts use",
-    ]);
+    let mut table = Table::headed(
+        "from | state | routed by | all pairs, by path records | the flows, before hosts are told | \
+         the flows, on the lanes that hosts use",
+    );
     let mut circles = String::new();
     for state in &prediction.states {
         let from = number(state.at.as_secs_f64(), "s");

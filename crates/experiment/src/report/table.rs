@@ -16,6 +16,11 @@ impl Table {
         table
     }
 
+    /// The same with headings that have ` | ` between them.
+    pub fn headed(heads: &str) -> Self {
+        Self::new(&heads.split(" | ").collect::<Vec<_>>())
+    }
+
     /// Adds a row; cells that are missing are empty.
     pub fn row<T: AsRef<str>>(&mut self, cells: &[T]) {
         self.text += &line((0..self.columns).map(|nth| cells.get(nth).map_or("", AsRef::as_ref)));

@@ -272,12 +272,9 @@ impl<'a> Flows<'a> {
         let mut random = Random::of_purpose(self.seed, &spec.name);
         for (nth, host) in hosts.iter().enumerate() {
             let hot = hot_spots.get(nth / group).filter(|hot| *hot != host);
-            let to = Destination::Mix {
-                hot_spot: hot.map(|hot| self.names.port_guid(*hot)),
-                hot_permille: spec.hot_permille,
-                others: others.clone(),
-                seed: random.draw(),
-            };
+            let hot_spot = hot.map(|hot| self.names.port_guid(*hot));
+            let (others, seed) = (others.clone(), random.draw());
+            let to = Destination::Mix { hot_spot, hot_permille: spec.hot_permille, others, seed };
             self.expect(*host, None, &told);
             let open = self.open(&told, to, &spec.options, None);
             self.run(*host, open, &told);

@@ -51,12 +51,13 @@ impl Debt {
 }
 
 /// What a hub writes down for the one after it.
-#[derive(Serialize)]
+#[derive(Default, Serialize, Deserialize)]
 pub(crate) struct Kept {
     flows: Vec<FlowLine>,
-    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     debts: BTreeSet<Debt>,
     /// The highest number that a flow had: an agent that was silent may still know it.
+    #[serde(default)]
     last: u32,
 }
 
@@ -64,17 +65,8 @@ pub(crate) struct Kept {
 #[derive(Deserialize)]
 #[serde(untagged)]
 pub(crate) enum Journal {
-    /// Flows and debts.
-    Whole {
-        /// The flows.
-        flows: Vec<FlowLine>,
-        /// The debts.
-        #[serde(default)]
-        debts: BTreeSet<Debt>,
-        /// The highest number.
-        #[serde(default)]
-        last: u32,
-    },
+    /// All of it.
+    Whole(Kept),
     /// The flows.
     Flows(Vec<FlowLine>),
 }
@@ -167,12 +159,12 @@ fn check_shape(shape: &FlowShape) -> Result<(), Error> {
 impl Book {
     /// The flows that a hub before this one wrote down, and the names of those that it did not get to begin.
     pub(crate) fn recall(journal: Journal) -> (Self, Vec<String>) {
-        let (lines, debts, last) = match journal {
-            Journal::Whole { flows, debts, last } => (flows, debts, last),
-            Journal::Flows(flows) => (flows, BTreeSet::new(), 0),
+        let Kept { flows, debts, last } = match journal {
+            Journal::Whole(kept) => kept,
+            Journal::Flows(flows) => Kept { flows, ..Kept::default() },
         };
         let mut book = Self { debts, last, ..Self::default() };
-        for line in lines {
+        for line in flows {
             book.last = book.last.max(line.flow);
             book.by_number.insert(line.flow, line.name.clone());
             book.flows
@@ -261,20 +253,8 @@ impl Book {
 
     fn insert(&mut self, name: String, flow: u32, order: FlowOrder, now: Utc) -> String {
         let FlowOrder { name: _, set, from, to, shape } = order;
-        let line = FlowLine {
-            name: name.clone(),
-            flow,
-            set,
-            from,
-            to,
-            shape,
-            state: FlowState::Starting,
-            reason: None,
-            began: now,
-            delivered_bytes_per_second: 0,
-            sender: None,
-            receiver: None,
-        };
+        let line =
+            FlowLine { name: name.clone(), flow, set, from, to, shape, began: now, ..FlowLine::default() };
         self.by_number.insert(flow, name.clone());
         self.flows.insert(name.clone(), Flow { line, seen: None, is_quiet: false, found: [false; 2] });
         name

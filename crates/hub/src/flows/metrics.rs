@@ -59,8 +59,7 @@ impl FlowMetrics {
 
     /// Shows flows as the hub's last look found them.
     pub(crate) fn show(&self, book: &Book) {
-        let all = [FlowState::Starting, FlowState::Running, FlowState::Done, FlowState::Failed];
-        let mut counts = all.map(|state| (state, 0));
+        let mut counts = FlowState::ALL.map(|state| (state, 0));
         for counter in [&self.sent, &self.delivered, &self.repeated, &self.missing] {
             counter.reset();
         }

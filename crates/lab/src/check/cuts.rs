@@ -66,8 +66,7 @@ pub fn if_cut(lab: &Lab, port: PortRef) -> anyhow::Result<Cut> {
     let ends = here(port).zip(peer.and_then(here)).filter(|(a, b)| live.fabric.peer(*a) == Some(*b));
     let (Some(ends), Some(peer)) = (ends, peer) else {
         return Err(Failure::bad_input(format!("there is no link at {label}, so nothing would change"))
-            .hint("`weft links` lists the links")
-            .into());
+            .hint("`weft links` lists the links"));
     };
     let (routing, options) = tables::routing(lab, &live, lids)?;
     let place = |end: weft_control::agent::PortEnd| {

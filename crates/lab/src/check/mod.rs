@@ -97,8 +97,7 @@ impl Clock {
         if Instant::now() >= self.until {
             let limit = self.limit;
             return Err(Failure::new(format!("reading {what} took more than {limit} s, {smps} SMPs"))
-                .hint("`weft ps` shows which agents run; --limit allows more time")
-                .into());
+                .hint("`weft ps` shows which agents run; --limit allows more time"));
         }
         Ok(())
     }

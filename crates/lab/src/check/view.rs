@@ -35,7 +35,7 @@ pub(crate) fn take(lab: &Lab, from: Option<&str>, clock: &mut Clock) -> anyhow::
         let left = clock.left();
         if left.is_zero() && best.is_none() {
             let message = format!("no host's agent has answered within {} s", clock.limit);
-            return Err(Failure::new(message).hint("`weft ps` lists the processes").into());
+            return Err(Failure::new(message).hint("`weft ps` lists the processes"));
         }
         let node = lab.fabric.node(seat.node).guid;
         // One that hangs leaves time for others.
@@ -54,7 +54,7 @@ pub(crate) fn take(lab: &Lab, from: Option<&str>, clock: &mut Clock) -> anyhow::
         }
     }
     let nowhere = || Failure::new("no host's agent is running").hint("`weft ps` lists the processes");
-    Ok(best.ok_or_else(nowhere)?)
+    best.ok_or_else(nowhere)
 }
 
 /// The nodes with a cable.

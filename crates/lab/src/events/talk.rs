@@ -2,7 +2,7 @@
 //! clocks differ can be put in one order.
 
 use std::os::fd::{AsFd, BorrowedFd};
-use std::time::Duration;
+use std::time::Instant;
 
 use weft_bundle::folder::LabFolder;
 use weft_control::{EventFilter, Request, Utc};
@@ -36,7 +36,7 @@ impl Talk {
 
     /// The next line that has come, if one has. Events have their moments by this process's clock.
     pub(crate) fn next(&mut self) -> Result<Option<Line>, ClientError> {
-        while let Some(line) = self.client.next_raw(Duration::ZERO)? {
+        while let Some(line) = self.client.next_raw(Instant::now())? {
             match read(&line) {
                 Line::Hello(time) => self.ahead_ns = time.ahead_of(self.asked, utc_now()),
                 Line::Event(mut told) => {

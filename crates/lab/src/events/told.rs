@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use weft_bundle::names::HUB;
-use weft_control::event::{EventHead, ProcessEvent};
+use weft_control::event::EventHead;
 use weft_control::process::Subscribed;
 use weft_control::{Event, EventKind, Incarnation, Since, Utc};
 
@@ -38,12 +38,8 @@ impl Told {
 
     /// That events were lost before this moment: of which source and life, up to which number, and how many.
     pub(crate) fn lost(time: Utc, source: &str, told: Subscribed, count: u64) -> Self {
-        let (incarnation, sequence) = (told.incarnation, told.next.saturating_sub(1));
-        let kind = EventKind::Process(ProcessEvent::EventsLost { count });
-        let (source, place, ahead_ns) = (source.to_owned(), None, None);
-        let event = Event { time, source, incarnation, sequence, place, ahead_ns, monotonic_ns: 0, kind };
-        let json = serde_json::to_string(&event).expect("an event holds nothing that JSON cannot say");
-        Self::of(json).ok().flatten().expect("an event has a head and a time")
+        let event = Event::lost(time, source, told.incarnation, told.next.saturating_sub(1), count);
+        Self::of(event.to_json()).ok().flatten().expect("an event has a head and a time")
     }
 
     /// Whether it tells of a gap in the hub's stream: then its number is not the hub's last.
@@ -154,6 +150,7 @@ impl Seen {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use weft_control::event::ProcessEvent;
 
     fn told(source: &str, life: u64, sequence: u64, place: Option<u64>, event: &str) -> Told {
         let head = EventHead {

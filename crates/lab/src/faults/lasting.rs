@@ -62,11 +62,11 @@ pub fn impair(lab: &Lab, how: weft_fault::Impairment, placed: Placed<'_>) -> any
         && down >= every
     {
         let failure = Failure::bad_input(format!("a link that is down for {down} every {every} is never up"));
-        return Err(failure.hint("give a shorter --down or a longer --every").into());
+        return Err(failure.hint("give a shorter --down or a longer --every"));
     }
     if matches!(how, weft_fault::Impairment::SlowDrain(_)) && lab.fabric.node(end.node).is_switch() {
         let failure = Failure::bad_input(format!("`{port}` is a port of a switch, which drains to no host"));
-        return Err(failure.hint("name the port of a host").into());
+        return Err(failure.hint("name the port of a host"));
     }
     let (id, number) = site::of(&lab.folder)?.next_fault()?;
     let impaired = Impaired { at: end, way, how, seed: seed.unwrap_or(number) };
@@ -141,7 +141,7 @@ pub fn identify(lab: &Lab, node: &str) -> anyhow::Result<()> {
 
 /// Clears faults of one kind that a node's agent keeps.
 fn clear_at(lab: &Lab, at: PortRef, is_it: impl Fn(Damage) -> bool) -> anyhow::Result<()> {
-    let Some(faults) = faults_of(lab, at)? else { return Err(no_agent().into()) };
+    let Some(faults) = faults_of(lab, at)? else { return Err(no_agent()) };
     for fault in faults.into_iter().filter(|fault| is_it(fault.damage)) {
         tell(lab, at, Request::ClearFault { id: fault.id })?;
     }
@@ -156,7 +156,7 @@ fn between(lab: &Lab, nodes: &Nodes<String>) -> anyhow::Result<Vec<PortRef>> {
     let ends: Vec<PortRef> = cables.flat_map(|cable| [cable.a, cable.b]).collect();
     if ends.is_empty() {
         let failure = Failure::bad_input(format!("no cable leads from `{nodes}` to any other node"));
-        return Err(failure.hint("name the nodes of one side, and leave some for the other").into());
+        return Err(failure.hint("name the nodes of one side, and leave some for the other"));
     }
     Ok(ends)
 }
@@ -183,7 +183,7 @@ pub fn heal(lab: &Lab, nodes: &Nodes<String>) -> anyhow::Result<()> {
     let ids: Vec<FaultId> = faults.into_iter().filter(is_this).map(|(id, _)| id).collect();
     if ids.is_empty() {
         let failure = Failure::new(format!("no partition lasts between `{nodes}` and the others"));
-        return Err(failure.hint("`weft fault ls` lists all faults").into());
+        return Err(failure.hint("`weft fault ls` lists all faults"));
     }
     clear(lab, &ids, false)
 }
@@ -202,7 +202,7 @@ fn set(
         let told = tell(lab, end, Request::SetFault { id: id.clone(), damage, for_ms })?;
         reached += usize::from(!matches!(told, Told::NotRunning));
     }
-    if reached == 0 { Err(no_agent().into()) } else { Ok(()) }
+    if reached == 0 { Err(no_agent()) } else { Ok(()) }
 }
 
 /// Clears whatever keeps the cable of a port unplugged, at both ends.
@@ -223,7 +223,7 @@ pub fn plug(lab: &Lab, port: &str) -> anyhow::Result<()> {
         }
     }
     if reached == 0 {
-        return Err(no_agent().into());
+        return Err(no_agent());
     }
     let name = |end: PortRef| lab.fabric.port_label(end);
     lab.folder.say(&format!("plugged {} - {}", name(end), name(peer)));
@@ -327,11 +327,10 @@ fn listed(lab: &Lab, faults: Vec<(String, LastingFault)>) -> Listed {
     Listed { impairment, identity, seeds, ..Listed::new(id, damage.name(), at, since, until) }
 }
 
-fn process_of(name: &str) -> Process<String> {
-    match name.parse() {
-        Ok(process) => process,
-        Err(never) => match never {},
-    }
+/// The process of a name: one that is no manager's is a node's.
+pub(crate) fn process_of(name: &str) -> Process<String> {
+    let Ok(process) = name.parse();
+    process
 }
 
 /// Clears faults by their names.
@@ -345,7 +344,7 @@ pub fn clear(lab: &Lab, ids: &[FaultId], all: bool) -> anyhow::Result<()> {
         let failure = Failure::new(format!(
             "no agent that runs knows a fault {id}, and no other process is frozen by it"
         ));
-        return Err(failure.hint("`weft fault ls` lists them").into());
+        return Err(failure.hint("`weft fault ls` lists them"));
     }
     let wanted = faults.into_iter().filter(|(id, _)| all || ids.contains(id));
     let mut cleared = 0;
@@ -424,6 +423,6 @@ fn place(lab: &Lab, end: PortRef) -> PortEnd {
     PortEnd { node: HexGuid(lab.fabric.node(end.node).guid), port: end.port }
 }
 
-fn no_agent() -> Failure {
+fn no_agent() -> anyhow::Error {
     Failure::new("the agents at both ends are not running").hint("start them with `weft fault restart NODE`")
 }

@@ -38,12 +38,13 @@ fn find(lab: &Lab, process: &Process<String>) -> anyhow::Result<LabProcess> {
     match process {
         Process::Sm if !lab.record.own_opensms().is_empty() => own(OPENSM, OPENSM),
         Process::Hub => own(&given, HUB),
-        Process::Sm => Err(Failure::new("this laboratory has no subnet manager")
-            .hint("it was started with --no-sm")
-            .into()),
-        Process::Pm => Err(Failure::new("this laboratory has no performance manager")
-            .hint("start it with `weft up --pm`")
-            .into()),
+        Process::Sm => {
+            Err(Failure::new("this laboratory has no subnet manager").hint("it was started with --no-sm"))
+        }
+        Process::Pm => {
+            Err(Failure::new("this laboratory has no performance manager")
+                .hint("start it with `weft up --pm`"))
+        }
         _ => agent(lab, &given),
     }
 }

@@ -13,7 +13,7 @@ use weft_bundle::plan::seats;
 use weft_control::agent::PortEnd;
 use weft_control::flow::{FlowChoice, FlowEnd, FlowLine, FlowOrder, FlowRefused, FlowShape};
 use weft_control::{Answer, ErrorCode, HexGuid, NamePage, Request};
-use weft_process::{Client, ClientError};
+use weft_process::{Client, ClientError, all_pages, unexpected};
 use weft_topology::{NodeIndex, PortRef};
 
 pub use paths::{FlowHop, FlowPath, paths};
@@ -63,7 +63,7 @@ fn end_at(lab: &Lab, port: PortRef, vm: Option<&str>) -> anyhow::Result<FlowEnd>
     let (node, label) = (lab.fabric.node(port.node), lab.fabric.label(port.node));
     if node.is_switch() {
         let failure = Failure::bad_input(format!("`{label}` is a switch: flows go between hosts"));
-        return Err(failure.hint("`weft ps` lists the hosts").into());
+        return Err(failure.hint("`weft ps` lists the hosts"));
     }
     let missing = || Failure::new(format!("the laboratory has no agent for `{label}`"));
     let (agent, _) = lab.record.device(node.guid).ok_or_else(missing)?;
@@ -116,7 +116,6 @@ fn connect(folder: &LabFolder) -> anyhow::Result<Client> {
     Client::connect(&folder.control(HUB)).map_err(|error| {
         Failure::new(format!("the hub, which owns flows, does not answer: {error}"))
             .hint("`weft hub --detached` starts another")
-            .into()
     })
 }
 
@@ -126,14 +125,10 @@ fn in_words(error: ClientError) -> anyhow::Error {
             let is_input = matches!(refused.code, ErrorCode::InvalidRequest | ErrorCode::NotFound);
             let failure =
                 if is_input { Failure::bad_input(refused.message) } else { Failure::new(refused.message) };
-            match refused.hint {
-                Some(hint) => failure.hint(hint).into(),
-                None => failure.into(),
-            }
+            failure.hint_if_any(refused.hint)
         }
         other => Failure::new(format!("the hub does not answer: {other}"))
-            .hint("`weft flow ls` tells which flows there are")
-            .into(),
+            .hint("`weft flow ls` tells which flows there are"),
     }
 }
 
@@ -147,7 +142,7 @@ pub fn start(folder: &LabFolder, orders: &[FlowOrder]) -> anyhow::Result<Begun> 
     for flows in orders.chunks(CHUNK) {
         let request = Request::FlowStart { flows: flows.to_vec() };
         let Answer::FlowStart { begun, refused } = client.ask(request, PATIENCE).map_err(in_words)? else {
-            return Err(ClientError::Unexpected("flow-start").into());
+            return unexpected("flow-start");
         };
         all.names.extend(begun);
         all.refused.extend(refused);
@@ -162,7 +157,7 @@ pub fn start(folder: &LabFolder, orders: &[FlowOrder]) -> anyhow::Result<Begun> 
 pub fn stop(folder: &LabFolder, choice: FlowChoice) -> anyhow::Result<(u64, Vec<FlowRefused>)> {
     match connect(folder)?.ask(Request::FlowStop(choice), PATIENCE).map_err(in_words)? {
         Answer::FlowStop { stopped, unheard } => Ok((stopped, unheard)),
-        _ => Err(ClientError::Unexpected("flow-stop").into()),
+        _ => unexpected("flow-stop"),
     }
 }
 
@@ -180,19 +175,15 @@ pub fn list(folder: &LabFolder) -> anyhow::Result<Vec<FlowLine>> {
 /// When the hub does not answer.
 pub fn list_in_units(folder: &LabFolder) -> anyhow::Result<(Vec<FlowLine>, Units)> {
     let mut client = connect(folder)?;
-    let mut all: Vec<FlowLine> = Vec::new();
-    loop {
-        let page = NamePage { after: all.last().map(|flow| flow.name.clone()), limit: None };
+    let mut units = Units::default();
+    let flows = all_pages(|last: Option<&FlowLine>| {
+        let page = NamePage { after: last.map(|flow| flow.name.clone()), limit: None };
         let answer = client.ask(Request::LabFlows(page), PATIENCE).map_err(in_words)?;
-        let Answer::LabFlows { flows, more, dilation } = answer else {
-            return Err(ClientError::Unexpected("lab-flows").into());
-        };
-        let is_last = !more || flows.is_empty();
-        all.extend(flows);
-        if is_last {
-            return Ok((all, Units { dilation }));
-        }
-    }
+        let Answer::LabFlows { flows, more, dilation } = answer else { return unexpected("lab-flows") };
+        units = Units { dilation };
+        anyhow::Ok((flows, more))
+    })?;
+    Ok((flows, units))
 }
 
 #[cfg(test)]

@@ -13,8 +13,8 @@ use weft_wire::{AttributeId, Guid, Lid, PortNum, ServiceLevel, SlToVlTable, Virt
 use super::units::Units;
 use crate::paints::loads;
 use crate::pieces::LabPieces;
-use crate::survey::{Session, limits, survey};
-use crate::trace::{Hop, Way, attach_port, walk};
+use crate::survey::{Session, limits};
+use crate::trace::{Hop, Way, look, walk};
 use crate::view::Lab;
 
 /// A tick of PortXmitWait, in seconds of fabric time.
@@ -37,7 +37,7 @@ pub struct FlowHop {
 }
 
 /// A flow's path.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct FlowPath {
     /// The flow.
     pub flow: String,
@@ -185,13 +185,6 @@ impl Read {
             self.ways.insert(flow.name.clone(), way);
         }
     }
-}
-
-fn look(lab: &Lab, from: NodeIndex) -> anyhow::Result<(Session, Surveyed)> {
-    let port = attach_port(lab, from)?;
-    let mut session = Session::attach(&lab.folder, &lab.record, lab.fabric.node(from).guid, port)?;
-    let live = survey(&mut session, true, |_| Ok(()))?;
-    Ok((session, live))
 }
 
 /// Reads the lanes of service levels at these exits (SLtoVLMappingTable, IBA 14.2.5.8).

@@ -69,7 +69,7 @@ pub fn refuse_second(lab: &LabFolder) -> anyhow::Result<()> {
     let holder = holder(&path).with_context(|| format!("cannot ask who locks {}", path.display()))?;
     let Some(pid) = holder else { return Ok(()) };
     let message = format!("a hub of `{}` runs already as process {}", lab.name(), pid.as_raw_nonzero());
-    Err(Failure::new(message).hint("one is enough; end it with `kill` to start another").into())
+    Err(Failure::new(message).hint("one is enough; end it with `kill` to start another"))
 }
 
 fn take_lock(lab: &LabFolder) -> anyhow::Result<ProcessLock> {
@@ -201,19 +201,40 @@ fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
     TcpListener::bind(address).map_err(|error| {
         Failure::new(format!("cannot serve the hub's HTTP on {address}: {error}"))
             .hint("end the program that has the port, or choose another")
-            .into()
     })
 }
 
-/// Keeps the journal of flows in the laboratory's folder.
-fn keep_flows(lab: &LabFolder, json: &str) -> Result<(), LabError> {
-    let written = folder::replace(&lab.place(LabFile::Flows), json.as_bytes());
-    written.map_err(|error| in_words(&error).into())
+/// Methods of [`Lab`] for all that is kept in a folder.
+macro_rules! keeps_in_folder {
+    () => {
+        fn beat(&self) {
+            $crate::hub::before::beat(&self.folder);
+        }
+
+        fn keep_revoked(&self, list: &str) -> Result<(), LabError> {
+            issue::keep(&self.folder.bundle(), list).map_err(|error| in_words(&error).into())
+        }
+
+        fn keep_flows(&self, json: &str) -> Result<(), LabError> {
+            let written = folder::replace(&self.folder.place(LabFile::Flows), json.as_bytes());
+            written.map_err(|error| in_words(&error).into())
+        }
+
+        fn kept_flows(&self) -> Option<String> {
+            std::fs::read_to_string(self.folder.place(LabFile::Flows)).ok()
+        }
+
+        fn past(&self, from: PastPlace) -> Answer {
+            self.past.piece(from)
+        }
+
+        fn targets(&self) -> Result<Arc<[Target]>, LabError> {
+            self.targets.of(&self.folder)
+        }
+    };
 }
 
-fn kept_flows(lab: &LabFolder) -> Option<String> {
-    std::fs::read_to_string(lab.place(LabFile::Flows)).ok()
-}
+use keeps_in_folder;
 
 /// A laboratory on this machine.
 struct Laboratory {
@@ -282,35 +303,13 @@ impl Lab for Laboratory {
         self.past.begin(&self.folder);
     }
 
-    fn beat(&self) {
-        before::beat(&self.folder);
-    }
-
-    fn keep_revoked(&self, list: &str) -> Result<(), LabError> {
-        issue::keep(&self.folder.bundle(), list).map_err(|error| in_words(&error).into())
-    }
-
-    fn keep_flows(&self, json: &str) -> Result<(), LabError> {
-        keep_flows(&self.folder, json)
-    }
-
-    fn kept_flows(&self) -> Option<String> {
-        kept_flows(&self.folder)
-    }
-
-    fn past(&self, from: PastPlace) -> Answer {
-        self.past.piece(from)
-    }
+    keeps_in_folder!();
 
     fn plan(&self) -> Result<Vec<(String, ProcessKind)>, LabError> {
         let record = LabRecord::load(&self.folder).map_err(|error| LabError::from(in_words(&error)))?;
         *self.planned() = Planned::of(&record);
         self.targets.forget();
         Ok(record.kinds().collect())
-    }
-
-    fn targets(&self) -> Result<Arc<[Target]>, LabError> {
-        self.targets.of(&self.folder)
     }
 
     fn may_tell_of(&self, agent: &str, node: Option<HexGuid>, description: Option<&str>) -> bool {

@@ -24,11 +24,11 @@ use weft_process::lock::ProcessLock;
 use weft_process::raise_file_limit;
 use weft_topology::Fabric;
 
-use crate::hub::before::{beat, last_beat};
+use crate::hub::before::last_beat;
 use crate::hub::devices::Devices;
 use crate::hub::past::Past;
 use crate::hub::targets::Targets;
-use crate::hub::{Begin, keep_flows, kept_flows, watch as watch_processes};
+use crate::hub::{Begin, keeps_in_folder, watch as watch_processes};
 use crate::recabling::Learner;
 use crate::site::remotes;
 
@@ -59,11 +59,9 @@ pub fn run(bundle: &Bundle, run: &Path, identity: Option<&Path>, config: HubConf
     // What clients read of it.
     record.store(&lab.bundle())?;
     for manager in &record.vmms {
-        let path = bundle.manager(&manager.name);
-        let hosts = weft_bundle::input::read(&path);
-        let hosts = hosts.with_context(|| format!("cannot read {}", path.display()))?;
+        let hosts = weft_bundle::input::text(&bundle.manager(&manager.name))?;
         folder::private_folder(&lab.path().join("managers"))?;
-        folder::write(&lab.bundle().manager(&manager.name), &hosts)?;
+        folder::write(&lab.bundle().manager(&manager.name), hosts.as_bytes())?;
     }
     let revoked = papers.credentials().revoked().map(|list| list.as_ref().clone());
     let begin = Begin { config, papers: Ok(papers), revoked, before, start: None, door: None };
@@ -107,8 +105,7 @@ fn recall(lab: &LabFolder, credentials: &Credentials) -> anyhow::Result<()> {
             Ok(())
         }
         Err(error) => Err(Failure::new(format!("cannot use {}: {error}", shown.display()))
-            .hint("revoke again what both lists have, then remove the file")
-            .into()),
+            .hint("revoke again what both lists have, then remove the file")),
     }
 }
 
@@ -127,25 +124,7 @@ impl Lab for Remote {
         self.dilation
     }
 
-    fn beat(&self) {
-        beat(&self.folder);
-    }
-
-    fn keep_revoked(&self, list: &str) -> Result<(), LabError> {
-        issue::keep(&self.folder.bundle(), list).map_err(|error| in_words(&error).into())
-    }
-
-    fn keep_flows(&self, json: &str) -> Result<(), LabError> {
-        keep_flows(&self.folder, json)
-    }
-
-    fn kept_flows(&self) -> Option<String> {
-        kept_flows(&self.folder)
-    }
-
-    fn past(&self, from: PastPlace) -> Answer {
-        self.past.piece(from)
-    }
+    keeps_in_folder!();
 
     fn plan(&self) -> Result<Vec<(String, ProcessKind)>, LabError> {
         Err("its processes are planned where they are started".into())
@@ -153,10 +132,6 @@ impl Lab for Remote {
 
     fn write_cables(&self, taken_out: &[[PortEnd; 2]], put_in: &[PlacedCable]) -> Result<(), LabError> {
         self.learner.write(taken_out, put_in).map_err(|error| in_words(&error).into())
-    }
-
-    fn targets(&self) -> Result<Arc<[Target]>, LabError> {
-        self.targets.of(&self.folder)
     }
 
     fn may_tell_of(&self, agent: &str, node: Option<HexGuid>, description: Option<&str>) -> bool {

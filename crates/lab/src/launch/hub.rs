@@ -89,7 +89,7 @@ impl<'a> HubLine<'a> {
     fn failed(&self) -> anyhow::Error {
         let last = last_words(&self.lab.log(HUB));
         let last = last.strip_prefix("error: ").unwrap_or(&last);
-        Failure::new(format!("the hub failed: {last}")).hint("nothing is left running").into()
+        Failure::new(format!("the hub failed: {last}")).hint("nothing is left running")
     }
 
     /// Counts a death, and says that there will be another hub if there will be.
@@ -99,7 +99,7 @@ impl<'a> HubLine<'a> {
             let last = last_words(&self.lab.log(HUB));
             let failure =
                 Failure::new(format!("the hub ended {DEATHS_MAX} times, now with {status}: {last}"));
-            return Err(failure.hint("nothing is left running").into());
+            return Err(failure.hint("nothing is left running"));
         }
         self.lab.say(&format!("the hub ended with {status}; another one goes on"));
         forget_start(self.lab)
@@ -176,7 +176,7 @@ fn listen(mut client: Client, socket: &Path) -> anyhow::Result<Option<Client>> {
             let (own, socket) = (env!("CARGO_PKG_VERSION"), socket.display());
             let failure =
                 Failure::new(format!("the hub at {socket} is not understood by weft {own}: {error}"));
-            Err(failure.hint("was weft replaced meanwhile? run the same `weft up` again").into())
+            Err(failure.hint("was weft replaced meanwhile? run the same `weft up` again"))
         }
     }
 }

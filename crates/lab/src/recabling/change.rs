@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use weft_agent_config::AgentPart;
 use weft_bundle::failure::Failure;
 use weft_bundle::folder::bundle::{self, Bundle};
-use weft_bundle::folder::{self, LabFolder, gone};
+use weft_bundle::folder::{self, LabFolder};
 use weft_bundle::identity::issue::{self, Issuer};
 use weft_bundle::names::HUB;
 use weft_bundle::record::LabRecord;
@@ -107,7 +107,6 @@ impl Change {
         written.and_then(|()| self.settle(lab, issue)).map_err(|error| {
             Failure::new(format!("the cables are as wanted, but that is not written down: {error:#}"))
                 .hint("put that right, then run `weft topo diff`: it goes on from here")
-                .into()
         })
     }
 
@@ -206,7 +205,6 @@ impl Change {
         ask(lab, HUB, &Request::WriteCables { taken_out, put_in }).map_err(|error| {
             Failure::new(format!("the cables are as wanted, and the hub has not written that down: {error}"))
                 .hint("`weft topo diff` tells what agents have; other verbs go by what is written down")
-                .into()
         })
     }
 
@@ -231,8 +229,7 @@ impl Change {
             let device = agent.and_then(|agent| agent.devices.first());
             let label = device.map_or(order.agent.as_str(), |device| device.label.as_str());
             return Err(Failure::new(format!("the agent of `{label}` is not running"))
-                .hint(format!("start it with `weft fault restart {label}` first"))
-                .into());
+                .hint(format!("start it with `weft fault restart {label}` first")));
         }
         Ok(orders)
     }
@@ -345,10 +342,7 @@ fn forget(lab: &LabFolder, agent: &str) -> anyhow::Result<()> {
     let sockets = [lab.control(agent), lab.agent_socket(agent), lab.umad_socket(agent)];
     let files = [bundle.agent(agent), bundle.identity(agent), lab.faults(agent), lab.slots(agent)];
     // The lock stays: it tells the hub how the agent has ended.
-    for file in sockets.into_iter().chain(files) {
-        gone(std::fs::remove_file(&file)).with_context(|| format!("cannot remove {}", file.display()))?;
-    }
-    Ok(())
+    sockets.iter().chain(&files).try_for_each(|file| folder::remove(file))
 }
 
 /// Has the hub read of which processes the laboratory consists. Without a hub the next one does.

@@ -109,15 +109,7 @@ impl Draft {
             self.fabric.with(new.node).map_err(|error| Failure::bad_input(error.to_string()))?;
         self.fabric = fabric;
         let name = self.record.name_next();
-        let node = self.fabric.node(index);
-        let device = DeviceRecord {
-            guid: node.guid,
-            id: node.id.clone(),
-            description: node.description.clone(),
-            label: self.fabric.label(index),
-            switch: node.is_switch(),
-            slot: false,
-        };
+        let device = DeviceRecord::of(&self.fabric, index, false);
         let part = AgentPart {
             name: name.clone(),
             lab: self.record.lab.clone(),
@@ -153,14 +145,13 @@ impl Draft {
         if let Some(other) = agent.devices.iter().find(|other| other.guid != self.fabric.node(node).guid) {
             let message = format!("`{label}` shares its agent {name} with `{}` and others", other.label);
             return Err(Failure::bad_input(message)
-                .hint(format!("take its cables out instead: `weft topo disconnect '{label}:PORT'`"))
-                .into());
+                .hint(format!("take its cables out instead: `weft topo disconnect '{label}:PORT'`")));
         }
         if let Some(manager) = self.record.manager_at(&name) {
             let message = format!("{manager} sits at `{label}`, which cannot be removed");
-            return Err(Failure::bad_input(message)
-                .hint("start the laboratory with the manager at another node")
-                .into());
+            return Err(
+                Failure::bad_input(message).hint("start the laboratory with the manager at another node")
+            );
         }
         for (port, _) in self.fabric.node(node).cabled_ports().collect::<Vec<_>>() {
             // A cable from the node to itself goes with the first of its ends.
@@ -185,16 +176,9 @@ impl Draft {
             agent.proves.sort_unstable();
             agent.proves.dedup();
         }
-        Change {
-            what,
-            taken_out: self.taken_out,
-            put_in: self.put_in,
-            added: self.added,
-            removed: self.removed,
-            topology: self.fabric.write_ibnetdiscover(),
-            record: self.record,
-            parts: self.parts.into_values().collect(),
-        }
+        let Self { fabric, record, parts, taken_out, put_in, added, removed, .. } = self;
+        let (topology, parts) = (fabric.write_ibnetdiscover(), parts.into_values().collect());
+        Change { what, taken_out, put_in, added, removed, topology, record, parts }
     }
 
     fn agent_of(&self, node: NodeIndex) -> anyhow::Result<&AgentRecord> {
@@ -243,7 +227,7 @@ impl Draft {
             "agent {} would need an identity that names {}, which none of its cables to other agents has shown",
             end.agent, end.port.guid
         );
-        Err(Failure::new(message).hint("recable it where the laboratory's processes are started").into())
+        Err(Failure::new(message).hint("recable it where the laboratory's processes are started"))
     }
 
     /// Cables inside of virtualised adapters stay as they are.
@@ -259,12 +243,10 @@ impl Draft {
         let Some(vswitch) = vswitches.find(|vswitch| inside(*vswitch)) else { return Ok(()) };
         let uplink = fabric.port_label(PortRef::new(vswitch, UPLINK));
         let message = format!("{} is inside of a virtualised adapter", fabric.port_label(end));
-        Err(Failure::bad_input(message)
-            .hint(format!("name the adapter's port to the fabric, `{uplink}`"))
-            .into())
+        Err(Failure::bad_input(message).hint(format!("name the adapter's port to the fabric, `{uplink}`")))
     }
 
-    fn refused(&self, error: BuildError, ends: [PortRef; 2]) -> Failure {
+    fn refused(&self, error: BuildError, ends: [PortRef; 2]) -> anyhow::Error {
         let label = |end| self.fabric.port_label(end);
         match error {
             BuildError::PortTaken { .. } => {
@@ -279,9 +261,9 @@ impl Draft {
             }
             BuildError::NoCommonRate { .. } => {
                 let [a, b] = ends.map(label);
-                Failure::bad_input(format!("{a} and {b} have no width and speed in common"))
+                Failure::bad_input(format!("{a} and {b} have no width and speed in common")).into()
             }
-            other => Failure::bad_input(other.to_string()),
+            other => Failure::bad_input(other.to_string()).into(),
         }
     }
 }

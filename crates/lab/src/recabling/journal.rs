@@ -57,7 +57,7 @@ impl Journal<'_> {
         bundle::load(&self.path).map(Some).map_err(|error| {
             let shown = self.path.display();
             let hint = format!("remove {shown}, then run `weft topo diff`: it tells what agents have");
-            Failure::new(format!("an interrupted change cannot be finished: {error:#}")).hint(hint).into()
+            Failure::new(format!("an interrupted change cannot be finished: {error:#}")).hint(hint)
         })
     }
 

@@ -98,8 +98,7 @@ impl Turn {
             None => Ok(turn),
             Some(Unfinished { change, .. }) => {
                 Err(Failure::new(format!("`{}` was interrupted where the laboratory runs", change.what()))
-                    .hint("finish it there with `weft topo diff`")
-                    .into())
+                    .hint("finish it there with `weft topo diff`"))
             }
         }
     }

@@ -109,18 +109,14 @@ fn refused(agent: &str, error: ClientError) -> anyhow::Error {
     match error {
         ClientError::Refused(error) => {
             let failure = Failure::new(format!("agent {agent}: {}; nothing was changed", error.message));
-            failure
-                .hint(error.hint.unwrap_or_else(|| "`weft topo diff` tells what agents have".to_owned()))
-                .into()
+            failure.hint(error.hint.unwrap_or_else(|| "`weft topo diff` tells what agents have".to_owned()))
         }
         ClientError::Connect { .. } => {
             Failure::new(format!("agent {agent} does not run any more; nothing was changed"))
                 .hint("`weft ps` tells whose it is; start it with `weft fault restart NODE`")
-                .into()
         }
         error => Failure::new(format!("agent {agent}: {error}; whether it has done its part is not known"))
-            .hint("once it answers, or was restarted with `weft fault restart NODE`, run `weft topo diff`")
-            .into(),
+            .hint("once it answers, or was restarted with `weft fault restart NODE`, run `weft topo diff`"),
     }
 }
 

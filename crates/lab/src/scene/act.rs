@@ -11,7 +11,7 @@ use weft_control::agent::{Captured, PortEnd, Tap, TappedPort};
 use weft_control::flow::{FlowChoice, FlowOrder, FlowShape};
 use weft_control::traffic::Work as FlowWork;
 use weft_control::{ErrorCode, HexGuid, ReplyBody, Request, Role};
-use weft_fault::{Impairment, Lag, Process, Share, Way};
+use weft_fault::{Impairment, Lag, Share, Way};
 use weft_page::{Act, Done, Refusal, Stagehand};
 use weft_process::{Client, ClientError};
 use weft_topology::PortRef;
@@ -20,7 +20,7 @@ use weft_wire::{PACKET_SIZE_MAX, erf};
 use crate::agents::{PATIENCE, connect};
 use crate::check::if_cut;
 use crate::faults;
-use crate::faults::lasting::{self, Placed};
+use crate::faults::lasting::{self, Placed, process_of};
 use crate::flows::{self, Units};
 use crate::view::Lab;
 
@@ -99,17 +99,17 @@ impl Hands {
                 return Ok(Done::Words(format!("flow `{id}` is stopped")));
             }
             Act::Kill { node } => {
-                faults::kill(&lab()?, &process(&node))?;
+                faults::kill(&lab()?, &process_of(&node))?;
                 return Ok(Done::Words(format!("killed {node}")));
             }
             Act::Restart { node } => {
-                if let Some(child) = faults::restart(&lab()?, &process(&node))? {
+                if let Some(child) = faults::restart(&lab()?, &process_of(&node))? {
                     reap(child);
                 }
                 return Ok(Done::Words(format!("restarted {node}")));
             }
             Act::Freeze { node, seconds } => {
-                if let Some(child) = faults::freeze(&lab()?, &process(&node), lasts(seconds)?)? {
+                if let Some(child) = faults::freeze(&lab()?, &process_of(&node), lasts(seconds)?)? {
                     reap(child);
                 }
             }
@@ -186,13 +186,6 @@ fn begin(folder: &LabFolder, order: FlowOrder) -> anyhow::Result<Done> {
     }
 }
 
-fn process(name: &str) -> Process<String> {
-    match name.parse() {
-        Ok(process) => process,
-        Err(never) => match never {},
-    }
-}
-
 fn lasts(seconds: Option<f64>) -> anyhow::Result<Option<Duration>> {
     let Some(seconds) = seconds else { return Ok(None) };
     if !(seconds > 0.0 && seconds <= LASTS_MAX) {
@@ -246,7 +239,7 @@ fn capture(lab: &Lab, cable: &str, seconds: Option<f64>) -> anyhow::Result<Done>
             lab.fabric.port_label(end).chars().map(|c| if c == ':' { '-' } else { c }).collect();
         return Ok(Done::File { name: format!("{name}.pcap"), bytes });
     }
-    Err(Failure::new("the agents at both ends are not running").hint("restart one of them").into())
+    Err(Failure::new("the agents at both ends are not running").hint("restart one of them"))
 }
 
 fn captured(mut client: Client, end: PortEnd, lasts: Duration) -> anyhow::Result<Vec<u8>> {

@@ -19,7 +19,7 @@ pub struct End {
 }
 
 /// All that stays the same until the fabric is recabled.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Plan {
     /// How nodes are arranged.
     pub layout: Layout,

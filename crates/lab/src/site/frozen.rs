@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::Context;
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
-use weft_bundle::folder::{self, LabFolder, gone};
+use weft_bundle::folder::{self, LabFolder};
 use weft_control::Utc;
 use weft_control::fault::FaultId;
 use weft_process::lock::{LockError, ProcessLock};
@@ -35,10 +35,7 @@ impl Frozen {
     /// Which fault keeps a process frozen, if any does.
     pub fn of(lab: &LabFolder, process: &str, holder: &Holder) -> anyhow::Result<Option<Self>> {
         let path = lab.faults(process);
-        let text = match fs::read(&path) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            text => text.with_context(|| format!("cannot read {}", path.display()))?,
-        };
+        let Some(text) = weft_bundle::input::read_if_any(&path)? else { return Ok(None) };
         let frozen: Self =
             serde_json::from_slice(&text).with_context(|| format!("cannot read {}", path.display()))?;
         // A process that was killed or started again is not the one that was frozen.
@@ -88,8 +85,7 @@ impl Frozen {
 
     /// Lets a process go on.
     pub fn end(lab: &LabFolder, process: &str, holder: &Holder) -> anyhow::Result<()> {
-        let path = lab.faults(process);
-        gone(fs::remove_file(&path)).with_context(|| format!("cannot remove {}", path.display()))?;
+        folder::remove(&lab.faults(process))?;
         holder.signal(Signal::CONT)
     }
 

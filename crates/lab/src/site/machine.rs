@@ -68,18 +68,14 @@ impl Machine<'_> {
             return Err(Failure::bad_input(
                 "OpenSM is not frozen by weft, which stops only processes of its own",
             )
-            .hint("`weft fault kill opensm` ends it")
-            .into());
+            .hint("`weft fault kill opensm` ends it"));
         }
-        let Some(holder) = self.holder()? else { return Err(self.not_running().into()) };
+        let Some(holder) = self.holder()? else { return Err(self.not_running()) };
         if let Some(frozen) = Frozen::of(self.lab, &self.process.name, &holder)? {
-            return Err(Failure::new(format!(
-                "{} is frozen already (fault {})",
-                self.process.what(),
-                frozen.id
-            ))
-            .hint(format!("`weft fault thaw {}` lets it go on", self.process.name))
-            .into());
+            let message = format!("{} is frozen already (fault {})", self.process.what(), frozen.id);
+            return Err(
+                Failure::new(message).hint(format!("`weft fault thaw {}` lets it go on", self.process.name))
+            );
         }
         let (id, _) = next_fault(self.lab)?;
         (self.noted)(Word::Freeze);
@@ -89,7 +85,7 @@ impl Machine<'_> {
     }
 
     fn thaw(&self) -> anyhow::Result<()> {
-        let Some(holder) = self.holder()? else { return Err(self.not_running().into()) };
+        let Some(holder) = self.holder()? else { return Err(self.not_running()) };
         Frozen::end(self.lab, &self.process.name, &holder)?;
         (self.noted)(Word::Thaw);
         Frozen::dismiss(self.lab, &self.process.name)?;
@@ -105,7 +101,7 @@ impl Machine<'_> {
         Holder::of(&self.lock())
     }
 
-    fn not_running(&self) -> Failure {
+    fn not_running(&self) -> anyhow::Error {
         Failure::new(format!("{} is not running", self.process.what()))
             .hint(format!("`weft fault restart {}` starts it", self.process.name))
     }

@@ -24,7 +24,6 @@ use std::process::Child;
 use std::time::Duration;
 
 use anyhow::Context;
-use weft_bundle::failure::Failure;
 use weft_bundle::folder::LabFolder;
 use weft_bundle::folder::bundle::Bundle;
 use weft_bundle::names::{AGENT, HUB, IBSIM, what};
@@ -70,7 +69,7 @@ impl Site<'_> {
     }
 
     /// What a verb acts on here, or an error that says what to do instead.
-    pub fn allows(&self, verb: &str) -> Result<Acts, Failure> {
+    pub fn allows(&self, verb: &str) -> anyhow::Result<Acts> {
         table::of(verb, self.kind()).map_err(|refusal| refusal.failure(self.lab.name()))
     }
 
@@ -141,7 +140,7 @@ impl Site<'_> {
         from: &Bundle,
         record: &LabRecord,
         names: &[String],
-    ) -> anyhow::Result<Vec<(String, Failure)>> {
+    ) -> anyhow::Result<Vec<(String, anyhow::Error)>> {
         self.allows("identity renew")?;
         machine::copy_identities(from, &self.lab.bundle(), names)?;
         match &self.shares {

@@ -38,7 +38,7 @@ pub(crate) fn host_of(record: &LabRecord, process: &str) -> Option<String> {
 ///
 /// # Errors
 /// When it is such a bundle.
-pub fn refuse_other_hosts(bundle: &Bundle, record: &LabRecord) -> Result<(), Failure> {
+pub fn refuse_other_hosts(bundle: &Bundle, record: &LabRecord) -> anyhow::Result<()> {
     let Some(host) = record.hosts().into_iter().find(|host| !is_local(host)) else { return Ok(()) };
     let shown = bundle.path().display();
     Err(Failure::bad_input(format!("agents of {shown} run on other hosts, such as {host}")).hint(format!(

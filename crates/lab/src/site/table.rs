@@ -33,7 +33,7 @@ pub struct Refusal {
 
 impl Refusal {
     /// The same as an error.
-    pub fn failure(&self, name: &str) -> Failure {
+    pub fn failure(&self, name: &str) -> anyhow::Error {
         let what = self.what.replace("{}", name);
         let failure = if self.is_input { Failure::bad_input(what) } else { Failure::new(what) };
         failure.hint(self.hint.replace("{}", name))

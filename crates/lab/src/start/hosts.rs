@@ -76,14 +76,15 @@ pub fn on_hosts(base: &Base, name: &str, wanted: &Wanted<'_>, asked: &OnHosts<'_
         Err(error) => Err(error),
     };
     let Some(left) = start.take_down(&untouched)? else { return stayed };
+    let hint = format!("`weft down --lab {}` tries again", lab.name());
     match stayed {
         // It would say that nothing is left, and something is.
-        Err(error) if error.is::<Interrupted>() => Err(left.interrupted().into()),
+        Err(error) if error.is::<Interrupted>() => Err(left.interrupted().hint(hint)),
         Err(error) => {
             lab.front().listener.problem(&error);
-            Err(left.into())
+            Err(left.hint(hint))
         }
-        Ok(()) => Err(left.into()),
+        Ok(()) => Err(left.hint(hint)),
     }
 }
 
@@ -134,12 +135,8 @@ impl Start<'_> {
                 untouched.extend(failed.untouched.then(|| host.clone()));
                 failed.failure
             })?;
-            let agents = self
-                .record
-                .agents
-                .iter()
-                .filter(|agent| host_of(self.record, &agent.name).as_ref() == Some(&host))
-                .count();
+            let hosts = self.record.agents.iter().map(|agent| host_of(self.record, &agent.name));
+            let agents = hosts.filter(|other| other.as_ref() == Some(&host)).count();
             let verb = if agents == 1 { "is" } else { "are" };
             self.lab.say(&format!("{host}: {} {verb} up", count_of(agents, "agent")));
             if host == chief {
@@ -176,7 +173,7 @@ impl Start<'_> {
                 return Err(Interrupted::NOTHING_RUNS.into());
             }
             let Some(one) = one else {
-                return Err(running.first().map_or_else(|| silent("a host"), |one| silent(&one.host)).into());
+                return Err(running.first().map_or_else(|| silent("a host"), |one| silent(&one.host)));
             };
             ended(one)?;
             until = Instant::now() + patience;
@@ -190,11 +187,10 @@ impl Start<'_> {
         loop {
             let Err(missing) = status::is_up(self.lab) else { return Ok(()) };
             if Instant::now() >= until {
-                return Err(Failure::new(format!(
-                    "the hub here does not hear of all processes: {missing:#}"
-                ))
-                .hint("UDP must come through from this machine to the hosts' ports, which `lab.json` names")
-                .into());
+                let message = format!("the hub here does not hear of all processes: {missing:#}");
+                return Err(Failure::new(message).hint(
+                    "UDP must come through from this machine to the hosts' ports, which `lab.json` names",
+                ));
             }
             if readable(&*interrupt, Some(LOOK))? && interrupt.arrived() {
                 return Err(Interrupted::NOTHING_RUNS.into());
@@ -221,8 +217,7 @@ impl Start<'_> {
             1 => " and 1 more host".to_owned(),
             more => format!(" and {more} more hosts"),
         };
-        let failure = Failure::new(format!("what has come up on {host}{others} is left: {why}"));
-        Ok(Some(failure.hint(format!("`weft down --lab {}` tries again", self.lab.name()))))
+        Ok(Some(Failure::new(format!("what has come up on {host}{others} is left: {why}"))))
     }
 }
 

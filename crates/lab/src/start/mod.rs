@@ -210,13 +210,13 @@ fn refuse_running(base: &Base, name: &str) -> anyhow::Result<()> {
         return Ok(());
     }
     if !site::of(&lab)?.clear_dead()? {
-        return Err(already_running(name).into());
+        return Err(already_running(name));
     }
     lab.say(&format!("cleared what a crashed laboratory `{name}` left behind"));
     Ok(())
 }
 
-fn already_running(name: &str) -> Failure {
+fn already_running(name: &str) -> anyhow::Error {
     Failure::new(format!("a laboratory `{name}` is already running"))
         .hint(format!("take it down with `weft down --lab {name}`, or give this one a name with --lab"))
 }

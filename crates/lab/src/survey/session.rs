@@ -48,8 +48,7 @@ impl Session {
         let mut client = match Client::connect(&lab.agent_socket(&agent.name)) {
             Err(ClientError::Connect { .. }) => {
                 return Err(Failure::new(format!("the agent of `{}` is not running", device.label))
-                    .hint(format!("start it with `weft fault restart {}`", device.id))
-                    .into());
+                    .hint(format!("start it with `weft fault restart {}`", device.id)));
             }
             connected => connected?,
         };

@@ -20,6 +20,5 @@ pub fn guard(
     Guard::at(address, https.zip(token)).map_err(|error| {
         Failure::new(error.to_string())
             .hint("plan the laboratory with this version of weft, or serve on 127.0.0.1")
-            .into()
     })
 }

@@ -162,7 +162,6 @@ fn doorway(door: &Door) -> anyhow::Result<Doorway> {
         let error = anyhow::Error::from(error);
         Failure::new(format!("cannot open a door at UDP {}: {error:#}", door.address))
             .hint("end the program that has the port, or choose another with --door")
-            .into()
     })
 }
 

@@ -363,9 +363,7 @@ fn bind(
     bind(address).map_err(|error| {
         let failure = Failure::new(format!("cannot bind the socket {address}: {error}"));
         match error.kind() {
-            ErrorKind::AddrInUse => {
-                failure.hint("another ibsim, or server for its programs, has that name").into()
-            }
+            ErrorKind::AddrInUse => failure.hint("another ibsim, or server for its programs, has that name"),
             _ => failure.into(),
         }
     })

@@ -138,8 +138,7 @@ fn lock(file: &File, path: &Path) -> anyhow::Result<()> {
         return Ok(());
     }
     Err(Failure::new(format!("another subnet manager writes its log to {}", path.display()))
-        .hint("name another file with --history, or end that manager; `weft ps` shows those of a laboratory")
-        .into())
+        .hint("name another file with --history, or end that manager; `weft ps` shows those of a laboratory"))
 }
 
 /// An error where a file is something else: half a line at its end would be cut off.
@@ -155,9 +154,7 @@ fn is_log(file: &File, path: &Path) -> anyhow::Result<()> {
 }
 
 fn no_log(path: &Path) -> anyhow::Error {
-    Failure::bad_input(format!("{} is not a log of --history", path.display()))
-        .hint("name another file")
-        .into()
+    Failure::bad_input(format!("{} is not a log of --history", path.display())).hint("name another file")
 }
 
 /// Whether the last whole line says that the log has ended.

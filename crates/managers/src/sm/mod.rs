@@ -112,7 +112,7 @@ pub fn load_guid2lid(path: &Path) -> anyhow::Result<GuidToLid> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(GuidToLid::default()),
         Err(error) => Err(Failure::bad_input(format!("cannot read {}: {error}", path.display())).into()),
         Ok(text) => GuidToLid::parse(&path.display().to_string(), &text).map_err(|error| {
-            Failure::bad_input(error.to_string()).hint("remove the file to have LIDs assigned afresh").into()
+            Failure::bad_input(error.to_string()).hint("remove the file to have LIDs assigned afresh")
         }),
     }
 }

@@ -10,11 +10,7 @@ use crate::sm::driver::Driver;
 
 /// What an invalid file is: the old partitions stay.
 fn refused(error: &anyhow::Error) -> Error {
-    let refused = Error::new(ErrorCode::Failed, format!("{error:#}"));
-    match hint_of(error) {
-        Some(hint) => refused.hint(hint),
-        None => refused,
-    }
+    Error { hint: hint_of(error), ..Error::new(ErrorCode::Failed, format!("{error:#}")) }
 }
 
 impl Driver {

@@ -132,12 +132,11 @@ fn lock(file: &File, path: &Path) -> anyhow::Result<()> {
         return Ok(());
     }
     Err(Failure::new(format!("another VM manager has the journal {shown}"))
-        .hint("a laboratory has one; `weft ps` shows it")
-        .into())
+        .hint("a laboratory has one; `weft ps` shows it"))
 }
 
 fn in_words(path: &Path, error: &JournalError) -> anyhow::Error {
-    Failure::new(format!("{}: {error}", path.display())).hint(error.hint()).into()
+    Failure::new(format!("{}: {error}", path.display())).hint(error.hint())
 }
 
 #[cfg(test)]

@@ -86,11 +86,7 @@ fn error(error: &VmError) -> Error {
         VmError::NoPlan(_) | VmError::Undone { .. } | VmError::NotStarted { .. } => ErrorCode::Failed,
         _ => ErrorCode::Conflict,
     };
-    let told = Error::new(code, error.to_string());
-    match error.hint() {
-        Some(hint) => told.hint(hint),
-        None => told,
-    }
+    Error { hint: error.hint(), ..Error::new(code, error.to_string()) }
 }
 
 fn place(vm: String, slot: &Slot) -> VmPlace {

@@ -39,9 +39,7 @@ struct Place {
 #[derive(Debug, Deserialize)]
 struct Change {
     at_ms: u64,
-    #[serde(default)]
     key: Option<Value>,
-    #[serde(default)]
     patch: Option<Value>,
 }
 
@@ -49,7 +47,6 @@ struct Change {
 #[derive(Debug, Deserialize)]
 struct Moment {
     at_ms: u64,
-    #[serde(default)]
     frame: Option<serde::de::IgnoredAny>,
 }
 

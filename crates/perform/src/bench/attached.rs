@@ -70,5 +70,5 @@ fn session(lab: &Lab) -> anyhow::Result<Session> {
             return Ok(session);
         }
     }
-    Err(Failure::new("no host's agent is running").hint("`weft ps` lists the processes").into())
+    Err(Failure::new("no host's agent is running").hint("`weft ps` lists the processes"))
 }

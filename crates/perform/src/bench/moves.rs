@@ -20,7 +20,7 @@ use weft_lab::managers::{in_charge, subnet_managers};
 use weft_lab::signals::{SIGHUP, SIGINT, SIGTERM, Signals};
 use weft_lab::view::Lab;
 use weft_lab::vms;
-use weft_process::{Client, ClientError, readable};
+use weft_process::{Client, readable, unexpected};
 use weft_topology::{Fabric, NodeIndex};
 use weft_vm::HostPart;
 use weft_wire::Guid;
@@ -158,7 +158,7 @@ impl<'a> Machine<'a> {
         let way = VmWay { vm: MACHINE.to_owned(), host: to.to_owned(), ..VmWay::default() };
         let request = Request::VmMigrate(VmMigrate { way, ..VmMigrate::default() });
         let Answer::VmMigrate(migration) = vms::ask(self.lab, VMM, request)? else {
-            return Err(ClientError::Unexpected("vm-migrate").into());
+            return unexpected("vm-migrate");
         };
         let until = Instant::now() + PATIENCE;
         while let Some(event) = sm.next_event(until.saturating_duration_since(Instant::now()))? {

@@ -86,7 +86,7 @@ pub(super) fn run(base: &Base, arguments: &[&str]) -> anyhow::Result<String> {
         .with_context(|| format!("cannot run `weft {}`", shown()))?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-        return Err(Failure::new(format!("`weft {}` failed", shown())).hint(said).into());
+        return Err(Failure::new(format!("`weft {}` failed", shown())).hint(said));
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }

@@ -96,7 +96,7 @@ fn share_of_others(all: Duration, own: Duration, took: Duration) -> f64 {
 }
 
 /// Whether a number taken while others used this share of a core may be quoted.
-pub(super) fn judge(others_used: f64, allow_busy: bool) -> Result<(), Failure> {
+pub(super) fn judge(others_used: f64, allow_busy: bool) -> anyhow::Result<()> {
     if allow_busy || others_used <= OTHERS_MAX {
         return Ok(());
     }

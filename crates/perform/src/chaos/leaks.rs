@@ -53,23 +53,19 @@ impl Holdings {
     fn told(lab: &Lab) -> anyhow::Result<Self> {
         let names: Vec<String> = lab.record.processes().chain([HUB.to_owned()]).collect();
         let (mut lives, mut all) = (BTreeMap::new(), BTreeMap::new());
-        ask_agents(
-            &lab.folder,
-            names.iter().map(String::as_str),
-            &Request::Hello,
-            |name, answer| match answer {
-                Answer::Hello(hello) => {
-                    lives.insert(name, hello.identity.incarnation.0);
-                    Some(Request::Health)
-                }
-                Answer::Health(Health { descriptors, memory_kib, .. }) => {
-                    let life = lives.get(name).copied().unwrap_or_default();
-                    all.insert(name.to_owned(), Held { life, descriptors, memory_kib });
-                    None
-                }
-                _ => None,
-            },
-        )?;
+        let names = names.iter().map(String::as_str);
+        ask_agents(&lab.folder, names, &Request::Hello, |name, answer| match answer {
+            Answer::Hello(hello) => {
+                lives.insert(name, hello.identity.incarnation.0);
+                Some(Request::Health)
+            }
+            Answer::Health(Health { descriptors, memory_kib, .. }) => {
+                let life = lives.get(name).copied().unwrap_or_default();
+                all.insert(name.to_owned(), Held { life, descriptors, memory_kib });
+                None
+            }
+            _ => None,
+        })?;
         Ok(Self(all))
     }
 

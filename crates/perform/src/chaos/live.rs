@@ -67,8 +67,7 @@ pub(super) fn run(
     let lab = Lab::load_live(folder)?;
     if lab.record.sm.is_none() {
         return Err(Failure::new("this laboratory has no subnet manager, so nothing heals")
-            .hint("start one without --no-sm")
-            .into());
+            .hint("start one without --no-sm"));
     }
     let mut chaos = Chaos::begin(lab, work)?;
     let seed = replay.map_or(options.seed, |replay| replay.file.seed);
@@ -168,8 +167,7 @@ impl Chaos {
             return Err(Failure::new(format!(
                 "the laboratory is broken before anything is done to it: {what}"
             ))
-            .hint("`weft check` tells more, and `weft fault ls` which faults last")
-            .into());
+            .hint("`weft check` tells more, and `weft fault ls` which faults last"));
         }
         chaos.was_whole = true;
         Ok(chaos)

@@ -158,14 +158,13 @@ impl Replay {
         let resolve = |planned| resolved(fabric, planned);
         let steps = self.file.faults.iter().map(resolve).collect::<Result<Vec<_>, _>>();
         let wrong = |error| Failure::bad_input(format!("{}: {error}", self.path.display()));
-        Ok(steps.map_err(|error| wrong(error).hint("it was drawn for another fabric"))?)
+        steps.map_err(|error| wrong(error).hint("it was drawn for another fabric"))
     }
 }
 
 fn read_schedule(path: &Path) -> anyhow::Result<Replay> {
     let name = path.display().to_string();
-    let text = weft_bundle::input::read_to_string(path)
-        .map_err(|error| Failure::bad_input(format!("cannot read {name}: {error}")))?;
+    let text = weft_bundle::input::given(path)?;
     let file = ScheduleFile::parse(&name, &text).map_err(|error| Failure::bad_input(error.to_string()))?;
     Ok(Replay { path: path.to_owned(), file })
 }

@@ -30,8 +30,7 @@ pub(super) fn site(options: &Options, replay: Option<&Replay>) -> anyhow::Result
         (None, Some(replay)) => fabric_of(replay)?,
         (None, None) => {
             return Err(Failure::bad_input("virtual time needs a topology file")
-                .hint("`weft chaos FILE --virtual`; `weft topo gen` makes files")
-                .into());
+                .hint("`weft chaos FILE --virtual`; `weft topo gen` makes files"));
         }
     };
     if cabling.cables().next().is_none() {
@@ -55,8 +54,7 @@ pub(super) fn site(options: &Options, replay: Option<&Replay>) -> anyhow::Result
         return Err(Failure::bad_input(format!(
             "--vfs: `{label}` has several cabled ports, and in virtual time an adapter with virtual functions has one"
         ))
-        .hint("leave out --vfs, or run the schedule in a laboratory of `weft up --vfs`")
-        .into());
+        .hint("leave out --vfs, or run the schedule in a laboratory of `weft up --vfs`"));
     }
     let Virtualised { fabric, mut adapters } = virtualised;
     if beside.vfs.is_none() && (beside.vmm || beside.is_dynamic) {
@@ -65,8 +63,7 @@ pub(super) fn site(options: &Options, replay: Option<&Replay>) -> anyhow::Result
             let message =
                 "there is to be a VM manager or `--lids dynamic`, and the fabric has no virtual functions";
             return Err(Failure::bad_input(message)
-                .hint("give --vfs COUNT, or the topology file that lies beside the schedule")
-                .into());
+                .hint("give --vfs COUNT, or the topology file that lies beside the schedule"));
         }
     }
     let vmm = functions.is_any() || beside.vmm;

@@ -22,6 +22,7 @@ use weft_wire::{Lid, PortState, ServiceLevel};
 const HOPS_MAX: usize = 64;
 
 /// A simulated fabric, as it was shown last.
+#[derive(Default)]
 pub(super) struct Scene {
     name: String,
     clock: &'static str,
@@ -49,13 +50,7 @@ impl Scene {
             dilation: simulation.options().device.data.dilation.max(1),
             plan: Plan::of_fabric(fabric),
             partitions: partitions(fabric, simulation.options().sm.routing.engine.partitions.as_ref()),
-            counted: None,
-            rates: BTreeMap::new(),
-            hot: Table::new(),
-            events: VecDeque::new(),
-            events_total: 0,
-            told: (0, 0),
-            phase: None,
+            ..Self::default()
         }
     }
 
@@ -75,20 +70,11 @@ impl Scene {
         for mark in &*marks {
             self.note(mark);
         }
-        let nodes: Table<Node> = self
-            .plan
-            .nodes
-            .iter()
-            .enumerate()
-            .map(|(at, node)| (at.to_string(), self.node(simulation, at, node.clone(), &managers)))
-            .collect();
-        let cables: Table<Cable> = self
-            .plan
-            .cables
-            .iter()
-            .enumerate()
-            .map(|(at, cable)| (at.to_string(), self.cable(simulation, at, cable.clone())))
-            .collect();
+        let (nodes, cables) = (self.plan.nodes.iter().enumerate(), self.plan.cables.iter().enumerate());
+        let node = |at: usize, node: &Node| self.node(simulation, at, node.clone(), &managers);
+        let nodes: Table<Node> = nodes.map(|(at, plan)| (at.to_string(), node(at, plan))).collect();
+        let cable = |at: usize, cable: &Cable| self.cable(simulation, at, cable.clone());
+        let cables: Table<Cable> = cables.map(|(at, plan)| (at.to_string(), cable(at, plan))).collect();
         let units = Units { dilation: (self.dilation > 1).then_some(self.dilation) };
         let flows: Table<Flow> = flows
             .iter()

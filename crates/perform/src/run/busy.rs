@@ -25,14 +25,14 @@ pub(super) fn wait_until_quiet(say: impl Fn(&str)) -> anyhow::Result<()> {
         let Some(late) = look(&stop)? else { return Err(Interrupted::NOTHING_RUNS.into()) };
         match judge(&late) {
             Ok(()) => return Ok(()),
-            Err(failure) if began.elapsed() >= PATIENCE => return Err(failure.into()),
+            Err(failure) if began.elapsed() >= PATIENCE => return Err(failure),
             Err(_) => say("waiting for a quiet machine"),
         }
     }
 }
 
 /// The same bound as at the end of the run.
-fn judge(late: &Late) -> Result<(), Failure> {
+fn judge(late: &Late) -> anyhow::Result<()> {
     if late.p99 <= Late::VALID_MAX {
         return Ok(());
     }

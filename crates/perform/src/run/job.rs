@@ -26,8 +26,7 @@ pub(super) fn read_all(options: &Options) -> anyhow::Result<Vec<ExperimentFile>>
         }
         if !options.all {
             return Err(Failure::bad_input(format!("{} is a folder", path.display()))
-                .hint("`--all` runs every experiment in it")
-                .into());
+                .hint("`--all` runs every experiment in it"));
         }
         let entries = std::fs::read_dir(path).with_context(|| format!("cannot read {}", path.display()))?;
         let mut found: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
@@ -35,8 +34,7 @@ pub(super) fn read_all(options: &Options) -> anyhow::Result<Vec<ExperimentFile>>
         found.sort();
         if found.is_empty() {
             return Err(Failure::bad_input(format!("{} has no experiments", path.display()))
-                .hint("experiments are files that end in .toml")
-                .into());
+                .hint("experiments are files that end in .toml"));
         }
         paths.append(&mut found);
     }
@@ -45,8 +43,7 @@ pub(super) fn read_all(options: &Options) -> anyhow::Result<Vec<ExperimentFile>>
 
 fn read(path: &Path, options: &Options) -> anyhow::Result<ExperimentFile> {
     let name = path.display().to_string();
-    let text = weft_bundle::input::read_to_string(path)
-        .map_err(|error| Failure::bad_input(format!("cannot read {name}: {error}")))?;
+    let text = weft_bundle::input::given(path)?;
     let file = match options.profile {
         Some(profile) => ExperimentFile::parse_with_profile(&name, &text, profile),
         None => ExperimentFile::parse(&name, &text),
@@ -79,8 +76,7 @@ pub(super) fn jobs(options: &Options, files: &[ExperimentFile]) -> anyhow::Resul
             if files.len() == 1 && !experiment.axes().iter().any(|(name, _)| name == axis) {
                 let axes: Vec<String> = experiment.axes().into_iter().map(|(name, _)| name).collect();
                 return Err(Failure::bad_input(format!("{} has no axis `{axis}`", experiment.name()))
-                    .hint(format!("its axes are: {}", axes.join(", ")))
-                    .into());
+                    .hint(format!("its axes are: {}", axes.join(", "))));
             }
         }
         let (live, simulated) = (experiment.plain().live, experiment.plain().simulated);
@@ -97,8 +93,7 @@ pub(super) fn jobs(options: &Options, files: &[ExperimentFile]) -> anyhow::Resul
     }
     if jobs.is_empty() {
         return Err(Failure::bad_input("no run matches --only and --seed")
-            .hint("--only and --seed choose among the variants and seeds of the file, --virtual wants an experiment that may be simulated")
-            .into());
+            .hint("--only and --seed choose among the variants and seeds of the file, --virtual wants an experiment that may be simulated"));
     }
     Ok(jobs)
 }

@@ -54,8 +54,7 @@ impl Store {
         stems.sort();
         if let Some(twice) = stems.windows(2).find(|pair| pair[0] == pair[1]).filter(|_| folder.is_some()) {
             return Err(Failure::bad_input(format!("two experiments are called {}", twice[0]))
-                .hint("give each a --report folder of its own")
-                .into());
+                .hint("give each a --report folder of its own"));
         }
         for (index, file) in files.iter().enumerate() {
             let Some(runs) = store.runs(&stem(file)) else { break };

@@ -80,8 +80,7 @@ impl<'a, 'l> Live<'a, 'l> {
         while plan.pm.is_some() && !self.listener.has_learned()? {
             if Instant::now() > deadline {
                 return Err(Failure::new("the performance manager does not learn the fabric")
-                    .hint("its log is kept with `weft up --pm` and tells why")
-                    .into());
+                    .hint("its log is kept with `weft up --pm` and tells why"));
             }
             self.launcher.serve_until(Instant::now() + LOOK)?;
         }
@@ -106,13 +105,9 @@ impl<'a, 'l> Live<'a, 'l> {
             .flat_map(|flow| flow.senders.iter().map(|sender| (*sender, Command::Stop { flow: flow.flow })))
             .collect();
         self.command(stops.iter().map(|(node, command)| (*node, command)))?;
-        let took =
-            self.plan.steps.iter().any(|step| matches!(step.action, Action::Fault(Fault::LinkDown(_))));
-        let forgot = self
-            .plan
-            .steps
-            .iter()
-            .any(|step| matches!(step.action, Action::Fault(Fault::Kill(Process::Agent(_)))));
+        let any = |is: fn(&Action) -> bool| self.plan.steps.iter().any(|step| is(&step.action));
+        let took = any(|action| matches!(action, Action::Fault(Fault::LinkDown(_))));
+        let forgot = any(|action| matches!(action, Action::Fault(Fault::Kill(Process::Agent(_)))));
         let deadline = Instant::now() + DRAIN_PATIENCE;
         let mut before = None;
         loop {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use weft_experiment::{Counted, Mark, MarkKind, Migrated, MigrationOutcome, MigrationRecord, VmsPlan};
 use weft_machine::Time;
 use weft_topology::NodeIndex;
-use weft_vm::{Migrate, Migration};
+use weft_vm::{Migrate, Migration, Stages};
 
 /// What devices have received so far.
 #[derive(Clone, Debug, Default)]
@@ -118,14 +118,9 @@ impl<Id: PartialEq + Copy> Migrations<Id> {
 
 /// The VM manager's answer as a report has it.
 pub(super) fn migrated(migration: &Migration) -> Migrated {
-    Migrated {
-        from: migration.from.to_string(),
-        to: migration.to.to_string(),
-        stages: migration.stages.named().map(|(name, took)| (name.to_owned(), took)).collect(),
-        downtime: migration.stages.downtime,
-        silent_after: migration.stages.silent_after,
-        total: migration.stages.total,
-        told: migration.counts.clone(),
-        notes: migration.notes.clone(),
-    }
+    let (from, to) = (migration.from.to_string(), migration.to.to_string());
+    let stages = migration.stages.named().map(|(name, took)| (name.to_owned(), took)).collect();
+    let Stages { downtime, silent_after, total, .. } = migration.stages;
+    let (told, notes) = (migration.counts.clone(), migration.notes.clone());
+    Migrated { from, to, stages, downtime, silent_after, total, told, notes }
 }

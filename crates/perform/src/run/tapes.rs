@@ -34,8 +34,7 @@ impl Tapes {
         if to.exists() && !to.is_dir() {
             let failure = format!("{} is a file, and {runs} runs have a tape each", to.display());
             return Err(Failure::bad_input(failure)
-                .hint("name a folder, or choose one run with --only, --seed or --virtual")
-                .into());
+                .hint("name a folder, or choose one run with --only, --seed or --virtual"));
         }
         std::fs::create_dir_all(to)
             .map_err(|error| Failure::bad_input(format!("cannot make {}: {error}", to.display())))?;

@@ -300,13 +300,7 @@ impl Stage for Virtual<'_> {
 
 /// The balance of a lane.
 fn balance(lane: u8, account: &TrafficAccount) -> LaneConservation {
-    LaneConservation {
-        lane,
-        injected: account.injected,
-        moved_in: account.moved_in,
-        moved_out: account.moved_out,
-        delivered: account.delivered,
-        in_flight: account.under_way(),
-        dropped: account.gone(),
-    }
+    let &TrafficAccount { injected, moved_in, moved_out, delivered, .. } = account;
+    let (in_flight, dropped) = (account.under_way(), account.gone());
+    LaneConservation { lane, injected, moved_in, moved_out, delivered, in_flight, dropped }
 }

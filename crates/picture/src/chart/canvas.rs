@@ -84,7 +84,7 @@ impl Canvas {
         let text = escaped(text);
         let _ = writeln!(
             self.body,
-            "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\" class=\"{class}\">{text}</text>"
+            r#"<text x="{x:.1}" y="{y:.1}" text-anchor="{anchor}" class="{class}">{text}</text>"#
         );
     }
 
@@ -92,7 +92,7 @@ impl Canvas {
         let (Point { x: x1, y: y1 }, Point { x: x2, y: y2 }) = (from, to);
         let _ = writeln!(
             self.body,
-            "<line x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\" class=\"{class}\"/>"
+            r#"<line x1="{x1:.1}" y1="{y1:.1}" x2="{x2:.1}" y2="{y2:.1}" class="{class}"/>"#
         );
     }
 
@@ -105,7 +105,7 @@ impl Canvas {
         let (colour, dash) = (look.colour(), look.dash());
         let _ = writeln!(
             self.body,
-            "<path d=\"{path}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.8\" stroke-dasharray=\"{dash}\"/>"
+            r#"<path d="{path}" fill="none" stroke="{colour}" stroke-width="1.8" stroke-dasharray="{dash}"/>"#
         );
         // Lines that run together have their markers at different points.
         let each = points.len().div_ceil(MARKERS_MAX).max(1);
@@ -118,11 +118,11 @@ impl Canvas {
     fn marker(&mut self, Point { x, y }: Point, look: Look) {
         let colour = look.colour();
         let _ = match look.dashes % DASHES.len() {
-            0 => writeln!(self.body, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\" fill=\"{colour}\"/>"),
+            0 => writeln!(self.body, r#"<circle cx="{x:.1}" cy="{y:.1}" r="3" fill="{colour}"/>"#),
             shape => {
                 let corners = SHAPES[shape - 1].iter().map(|(dx, dy)| format!("{:.1},{:.1}", x + dx, y + dy));
                 let corners = corners.collect::<Vec<_>>().join(" ");
-                writeln!(self.body, "<polygon points=\"{corners}\" fill=\"{colour}\"/>")
+                writeln!(self.body, r#"<polygon points="{corners}" fill="{colour}"/>"#)
             }
         };
     }
@@ -133,7 +133,7 @@ impl Canvas {
         let colour = Look::nth(nth).colour();
         let _ = writeln!(
             self.body,
-            "<polygon points=\"{}\" fill=\"{colour}\" fill-opacity=\"0.18\"/>",
+            r#"<polygon points="{}" fill="{colour}" fill-opacity="0.18"/>"#,
             corners.join(" ")
         );
     }
@@ -144,14 +144,13 @@ impl Canvas {
         let (height, says) = ((BOTTOM - top).max(0.0), escaped(says));
         let _ = writeln!(
             self.body,
-            "<rect x=\"{x:.1}\" y=\"{top:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" fill=\"{colour}\"><title>{says}</title></rect>"
+            r#"<rect x="{x:.1}" y="{top:.1}" width="{width:.1}" height="{height:.1}" fill="{colour}"><title>{says}</title></rect>"#
         );
     }
 
     /// A number in a disc, explained by a text outside. The class is that of its line.
     pub(super) fn number(&mut self, Point { x, y }: Point, number: usize, class: &str) {
-        let _ =
-            writeln!(self.body, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"8.5\" class=\"{class}-number\"/>");
+        let _ = writeln!(self.body, r#"<circle cx="{x:.1}" cy="{y:.1}" r="8.5" class="{class}-number"/>"#);
         self.text(x, y + 3.5, "middle", "number", &number.to_string());
     }
 
@@ -159,7 +158,7 @@ impl Canvas {
     pub(super) fn dots(&mut self, points: &[(f64, f64)], colour: usize) {
         let colour = Look::nth(colour).colour();
         for (x, y) in points {
-            let _ = writeln!(self.body, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3.2\" fill=\"{colour}\"/>");
+            let _ = writeln!(self.body, r#"<circle cx="{x:.1}" cy="{y:.1}" r="3.2" fill="{colour}"/>"#);
         }
     }
 
@@ -177,7 +176,7 @@ impl Canvas {
         let (colour, dash) = (look.colour(), look.dash());
         let _ = writeln!(
             self.body,
-            "<line x1=\"672\" y1=\"{y:.1}\" x2=\"708\" y2=\"{y:.1}\" stroke=\"{colour}\" stroke-width=\"1.8\" stroke-dasharray=\"{dash}\"/>"
+            r#"<line x1="672" y1="{y:.1}" x2="708" y2="{y:.1}" stroke="{colour}" stroke-width="1.8" stroke-dasharray="{dash}"/>"#
         );
         self.marker(at(690.0, y), look);
         self.names.push(name.to_owned());
@@ -187,10 +186,7 @@ impl Canvas {
     /// The legend of the nth bars.
     pub(super) fn legend_bar(&mut self, nth: usize, name: &str) {
         let (y, colour) = (TOP + 2.0 + 18.0 * nth as f64, Look::nth(nth).colour());
-        let _ = writeln!(
-            self.body,
-            "<rect x=\"676\" y=\"{y:.1}\" width=\"24\" height=\"12\" fill=\"{colour}\"/>"
-        );
+        let _ = writeln!(self.body, r#"<rect x="676" y="{y:.1}" width="24" height="12" fill="{colour}"/>"#);
         self.names.push(name.to_owned());
         self.text(706.0, y + 10.0, "start", "", &shortened(name, 22));
     }

@@ -93,7 +93,7 @@ impl Legend {
             let y = top + ROW * (*row as f64 + 0.7);
             draw(out, *sign, *x, y);
             let _ =
-                writeln!(out, "<text x=\"{:.1}\" y=\"{y:.1}\">{}</text>", x + sign.width(), escaped(words));
+                writeln!(out, r#"<text x="{:.1}" y="{y:.1}">{}</text>"#, x + sign.width(), escaped(words));
         }
     }
 }
@@ -126,19 +126,19 @@ fn draw(out: &mut String, sign: Sign, x: f64, y: f64) {
                 let (x, y) = (x + STEP * step as f64, y - 8.0);
                 let _ = writeln!(
                     out,
-                    "<rect class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{STEP}\" height=\"8\"/>"
+                    r#"<rect class="{class}" x="{x:.1}" y="{y:.1}" width="{STEP}" height="8"/>"#
                 );
             }
         }
         Sign::Line(class) => {
-            let line = format!("x1=\"{x:.1}\" y1=\"{0:.1}\" x2=\"{1:.1}\" y2=\"{0:.1}\"", y - 4.0, x + 22.0);
-            let _ = writeln!(out, "<line class=\"{class}\" stroke-width=\"2.4\" {line}/>");
+            let line = format!(r#"x1="{x:.1}" y1="{0:.1}" x2="{1:.1}" y2="{0:.1}""#, y - 4.0, x + 22.0);
+            let _ = writeln!(out, r#"<line class="{class}" stroke-width="2.4" {line}/>"#);
         }
         Sign::Outline(nth) => {
             let (x, y) = (x + 1.0, y - 11.0);
             let _ = writeln!(
                 out,
-                "<rect class=\"g{nth}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"20\" height=\"13\" rx=\"4\"/>"
+                r#"<rect class="g{nth}" x="{x:.1}" y="{y:.1}" width="20" height="13" rx="4"/>"#
             );
         }
     }

@@ -43,7 +43,7 @@ pub fn svg(view: &View, layout: &Layout, look: &Look) -> String {
     );
     for (nth, line) in title.iter().enumerate() {
         let y = 25.0 + TITLE_LINE * nth as f64;
-        let _ = writeln!(out, "<text class=\"title\" x=\"16\" y=\"{y:.0}\">{}</text>", escaped(line));
+        let _ = writeln!(out, r#"<text class="title" x="16" y="{y:.0}">{}</text>"#, escaped(line));
     }
     let left = (width - LABEL_ROOM / 2.0 - layout.size.x * UNIT) / 2.0;
     let at = |place: &Place| Place { x: place.x * UNIT + left, y: place.y * UNIT + head };
@@ -97,19 +97,19 @@ fn lines(out: &mut String, view: &View, look: &Look, places: &[Place]) {
     for bundle in &view.bundles {
         let [a, b] = bundle.ends.map(|end| places[end.index()]);
         let names = bundle.ends.map(|end| view.marks[end.index()].label.as_str());
-        let ends = format!("x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" y2=\"{:.1}\"", a.x, a.y, b.x, b.y);
+        let ends = format!(r#"x1="{:.1}" y1="{:.1}" x2="{:.1}" y2="{:.1}""#, a.x, a.y, b.x, b.y);
         if look.is_on_route(bundle) {
-            let _ = writeln!(out, "<line class=\"route\" {ends}/>");
+            let _ = writeln!(out, r#"<line class="route" {ends}/>"#);
         }
         if look.is_on_circle(bundle) {
-            let _ = writeln!(out, "<line class=\"circle\" {ends}/>");
+            let _ = writeln!(out, r#"<line class="circle" {ends}/>"#);
         }
         let (class, thick) =
             (look.paint(bundle).class(), 1.2 + 0.6 * (bundle.cables.len() as f64 - 1.0).min(5.0));
         let words = escaped(&look.words(bundle, names));
         let _ = writeln!(
             out,
-            "<line class=\"{class}\" stroke-width=\"{thick:.1}\" {ends}><title>{words}</title></line>"
+            r#"<line class="{class}" stroke-width="{thick:.1}" {ends}><title>{words}</title></line>"#
         );
     }
 }
@@ -120,20 +120,17 @@ fn draw(out: &mut String, mark: &Mark, Place { x, y }: Place) {
     let _ = if mark.is_switch {
         writeln!(
             out,
-            "<rect class=\"switch\" x=\"{:.1}\" y=\"{:.1}\" width=\"26\" height=\"16\" rx=\"3\"><title>{label}{hosts}</title></rect>",
+            r#"<rect class="switch" x="{:.1}" y="{:.1}" width="26" height="16" rx="3"><title>{label}{hosts}</title></rect>"#,
             x - 13.0,
             y - 8.0
         )
     } else {
-        writeln!(
-            out,
-            "<circle class=\"host\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"6\"><title>{label}</title></circle>"
-        )
+        writeln!(out, r#"<circle class="host" cx="{x:.1}" cy="{y:.1}" r="6"><title>{label}</title></circle>"#)
     };
     if mark.folded > 0 {
         let _ = writeln!(
             out,
-            "<text class=\"count\" text-anchor=\"middle\" x=\"{x:.1}\" y=\"{:.1}\">{}</text>",
+            r#"<text class="count" text-anchor="middle" x="{x:.1}" y="{:.1}">{}</text>"#,
             y + 3.0,
             mark.folded
         );
@@ -147,7 +144,7 @@ fn outline(out: &mut String, groups: impl Iterator<Item = usize>, Place { x, y }
         let (width, height) = (26.0 + 2.0 * gap, 16.0 + 2.0 * gap);
         let _ = writeln!(
             out,
-            "<rect class=\"g{}\" x=\"{:.1}\" y=\"{:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" rx=\"6\"/>",
+            r#"<rect class="g{}" x="{:.1}" y="{:.1}" width="{width:.1}" height="{height:.1}" rx="6"/>"#,
             group % OUTLINES,
             x - width / 2.0,
             y - height / 2.0
@@ -164,7 +161,7 @@ fn name(out: &mut String, mark: &Mark, Place { x, y }: Place, is_below: bool) {
     let (dx, dy, turn) = if is_below { (x - 4.0, y + 19.0, 30) } else { (x - 10.0, y - 11.0, -22) };
     let _ = writeln!(
         out,
-        "<text class=\"label\" x=\"{dx:.1}\" y=\"{dy:.1}\" transform=\"rotate({turn} {dx:.1} {dy:.1})\">{}</text>",
+        r#"<text class="label" x="{dx:.1}" y="{dy:.1}" transform="rotate({turn} {dx:.1} {dy:.1})">{}</text>"#,
         escaped(&short)
     );
 }

@@ -32,8 +32,8 @@ pub fn mermaid(view: &View, look: &Look) -> String {
             .replace('"', "#quot;")
             .replace('<', "#lt;");
         let _ = match mark.is_switch {
-            true => writeln!(out, "  n{nth}[\"{text}\"]"),
-            false => writeln!(out, "  n{nth}([\"{text}\"])"),
+            true => writeln!(out, r#"  n{nth}["{text}"]"#),
+            false => writeln!(out, r#"  n{nth}(["{text}"])"#),
         };
         if let Some(group) = look.groups_of(view, MarkId(nth as u32)).next() {
             let _ =
@@ -66,22 +66,22 @@ pub fn dot(view: &View, look: &Look) -> String {
         let shape = if mark.is_switch { "box" } else { "ellipse" };
         let outlined =
             look.groups_of(view, MarkId(nth as u32)).next().map(|group| OUTLINES[group % OUTLINES.len()]);
-        let outline = outlined.map(|color| format!(", color=\"{color}\", penwidth=2")).unwrap_or_default();
-        let _ = writeln!(out, "  n{nth} [label=\"{}\", shape={shape}{outline}];", quoted(&label(mark)));
+        let outline = outlined.map(|color| format!(r#", color="{color}", penwidth=2"#)).unwrap_or_default();
+        let _ = writeln!(out, r#"  n{nth} [label="{}", shape={shape}{outline}];"#, quoted(&label(mark)));
     }
     for bundle in &view.bundles {
         let [a, b] = bundle.ends.map(MarkId::index);
         let (a, b) = if view.marks[a].rank > view.marks[b].rank { (b, a) } else { (a, b) };
         let mut style = Vec::new();
         if bundle.cables.len() > 1 {
-            style.push(format!("label=\"{}\"", bundle.cables.len()));
+            style.push(format!(r#"label="{}""#, bundle.cables.len()));
         }
         if look.is_on_circle(bundle) {
-            style.push("color=\"#cc79a7\", penwidth=5".to_owned());
+            style.push(r##"color="#cc79a7", penwidth=5"##.to_owned());
         }
         match (look.paint(bundle), look.is_on_route(bundle)) {
-            (Paint::Down, _) => style.push("style=dashed, color=\"#d55e00\"".to_owned()),
-            (_, true) => style.push("color=\"#e69f00\", penwidth=3".to_owned()),
+            (Paint::Down, _) => style.push(r##"style=dashed, color="#d55e00""##.to_owned()),
+            (_, true) => style.push(r##"color="#e69f00", penwidth=3"##.to_owned()),
             _ => {}
         }
         let style = if style.is_empty() { String::new() } else { format!(" [{}]", style.join(", ")) };

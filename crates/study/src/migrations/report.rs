@@ -11,6 +11,7 @@ use weft_picture::chart::{BarGroup, Bars, Line, Lines, Look};
 use super::case::{Case, TREES, Tree};
 use super::claims::{PANELS, Panel, Repeated, bandwidth_rows, failures, random_means, sentences};
 use super::walk::{CaseResult, StudyError, StudyOptions, flows, last_loss, run};
+use crate::Source;
 use crate::fit::mean_with_interval;
 
 /// What docs/fidelity.md calls the study.
@@ -44,12 +45,6 @@ pub struct Report {
     pub repeated: Vec<Repeated>,
     /// The combinations, in the order of table 4.
     pub cases: Vec<CaseResult>,
-}
-
-#[derive(Clone, Debug, PartialEq, Serialize)]
-struct Source {
-    title: &'static str,
-    source: &'static str,
 }
 
 impl Study {
@@ -247,7 +242,7 @@ impl Report {
     }
 
     fn sentences_table(&self) -> String {
-        let mut table = Table::new(&["the paper says", "holds", "of"]);
+        let mut table = Table::headed("the paper says | holds | of");
         for (what, holds, of) in sentences(&self.cases) {
             table.row(&[what.to_owned(), holds.to_string(), of.to_string()]);
         }
@@ -259,7 +254,7 @@ impl Report {
             "## Switches updated (figure 8a)\n\nThe paper prints no numbers. Means and greatest values over all migrations:\n\n",
         );
         let mut table =
-            Table::new(&["topology", "switches", "FTreeMinRC", "ItRC", "FTreeMinRC, most", "ItRC, most"]);
+            Table::headed("topology | switches | FTreeMinRC | ItRC | FTreeMinRC, most | ItRC, most");
         for tree in self.trees() {
             let [ftreeminrc, itrc, most, itrc_most] = self.switches(tree);
             let cells =
@@ -274,7 +269,7 @@ impl Report {
             return text;
         }
         text += "Random migrations alone, beside what follows from the shape of the tree if each goes to any other host alike:\n\n";
-        let mut table = Table::new(&["topology", "FTreeMinRC", "from the shape", "ItRC"]);
+        let mut table = Table::headed("topology | FTreeMinRC | from the shape | ItRC");
         for (name, mean, expected, itrc) in means {
             table.row(&[
                 name.to_owned(),
@@ -293,15 +288,10 @@ impl Report {
         }
         let claim = if panel.is_equal { "about 1 % at most" } else { "almost 10 % in some cases" };
         let mut text = format!("## Figure 8{}: {}\n\nThe paper: {claim}.\n\n", panel.letter, panel.title());
-        let mut table = Table::new(&[
-            "topology",
-            "migrations",
-            "bandwidth at first",
-            "at the end",
-            "fresh",
-            "loss at the end, %",
-            "greatest, %",
-        ]);
+        let mut table = Table::headed(
+            "topology | migrations | bandwidth at first | at the end | fresh | loss at the end, % | \
+             greatest, %",
+        );
         for result in shown {
             let (Some(first), Some(last)) = (result.tenths.first(), result.tenths.last()) else { continue };
             table.row(&[
@@ -322,7 +312,7 @@ impl Report {
 
     /// The losses over seeds, where a panel has them.
     fn seeds_section(&self, panel: &Panel) -> String {
-        let mut table = Table::new(&["topology", "loss at the end by seed, %", "mean", "95 % interval"]);
+        let mut table = Table::headed("topology | loss at the end by seed, % | mean | 95 % interval");
         let mut any = false;
         for one in self.repeated.iter().filter(|one| panel.shows(&one.case)) {
             let Some((mean, interval)) = mean_with_interval(&one.losses) else { continue };
@@ -336,18 +326,10 @@ impl Report {
 
     fn all_section(&self) -> String {
         let mut text = String::from("## All combinations\n\n");
-        let mut table = Table::new(&[
-            "topology",
-            "start",
-            "pattern",
-            "%",
-            "machines",
-            "migrations",
-            "FTreeMinRC",
-            "ItRC",
-            "loss at the end, %",
-            "greatest, %",
-        ]);
+        let mut table = Table::headed(
+            "topology | start | pattern | % | machines | migrations | FTreeMinRC | ItRC | \
+             loss at the end, % | greatest, %",
+        );
         for result in &self.cases {
             let Case { topology, start, pattern, occupancy } = result.case;
             table.row(&[

@@ -172,6 +172,8 @@ struct Site<'a> {
     fabric: &'a Fabric,
     engine: &'static Engine,
     options: EngineOptions,
+    study: &'a StudyOptions,
+    tell: &'a (dyn Fn(u64) + Sync),
     kept: &'a Kept,
     /// By host: its port and the LID of its physical function.
     hosts: Vec<(PortRef, Lid)>,
@@ -229,6 +231,8 @@ fn walk(
         fabric: &fabric,
         engine,
         options: engine_options,
+        study: options,
+        tell,
         kept: &kept,
         hosts,
         machines,
@@ -243,7 +247,7 @@ fn walk(
             migrated.push(site.migrate(migration, migrated.len() + 1)?);
         }
         if measures(part) {
-            tenths.push(site.tenth(part, until, options, tell)?);
+            tenths.push(site.tenth(part, until)?);
         }
     }
     let counts = |pick: fn(&Migrated) -> u32| Summary::of(migrated.iter().map(|one| f64::from(pick(one))));
@@ -332,41 +336,29 @@ impl Site<'_> {
     }
 
     /// Bandwidths by the tables that are left, and by fresh ones.
-    fn tenth(
-        &self,
-        part: usize,
-        migrations: usize,
-        options: &StudyOptions,
-        tell: &(dyn Fn(u64) + Sync),
-    ) -> Result<Tenth, StudyError> {
+    fn tenth(&self, part: usize, migrations: usize) -> Result<Tenth, StudyError> {
         let [left, _] = &self.routings;
-        let left = self.bandwidth(left, migrations, options, tell)?;
+        let left = self.bandwidth(left, migrations)?;
         let fresh = if migrations == 0 {
             left
         } else {
             let input = Input { fabric: self.fabric, lids: &self.lids, options: &self.options };
-            self.bandwidth(&self.engine.route(&input)?, migrations, options, tell)?
+            self.bandwidth(&self.engine.route(&input)?, migrations)?
         };
         Ok(Tenth { percent: (part * 100 / PARTS) as u32, migrations, ftreeminrc: left, fresh })
     }
 
     /// The effective bisection bandwidth between machines. All routings of a combination see the same bisections.
-    fn bandwidth(
-        &self,
-        routing: &Routing,
-        migrations: usize,
-        options: &StudyOptions,
-        tell: &(dyn Fn(u64) + Sync),
-    ) -> Result<Bandwidth, StudyError> {
+    fn bandwidth(&self, routing: &Routing, migrations: usize) -> Result<Bandwidth, StudyError> {
+        let &StudyOptions { bisections: runs, seed, .. } = self.study;
         let paths = Paths::new(self.fabric, &self.lids, &routing.routes);
         let participants = Participants::all(self.machines.clone());
-        let simulate_options =
-            SimulateOptions { runs: options.bisections, seed: options.seed, ..SimulateOptions::default() };
-        let simulation = simulate(&paths, &participants, Traffic::Bisect, &simulate_options)?;
+        let options = SimulateOptions { runs, seed, ..SimulateOptions::default() };
+        let simulation = simulate(&paths, &participants, Traffic::Bisect, &options)?;
         if simulation.failures > 0 {
             return Err(StudyError::Lost { flows: simulation.failures, migrations });
         }
-        tell(simulation.flows);
+        (self.tell)(simulation.flows);
         let summary = simulation.bandwidth();
         Ok(Bandwidth { mean: summary.mean, interval: summary.interval() })
     }

@@ -9,6 +9,7 @@ use weft_picture::chart::{Line, Lines, Look};
 
 use super::costs::Costs;
 use super::measured::{Burst, Kind, Measured, PAPER_CHIP_US, Route, SWITCHES, Series};
+use crate::Source;
 
 /// What docs/fidelity.md calls the measurement.
 const FILE: &str = "bench smp --lft";
@@ -34,12 +35,6 @@ pub struct Report {
     pub costs: Option<Costs>,
     /// What was measured.
     pub measured: Measured,
-}
-
-#[derive(Clone, Debug, PartialEq, Serialize)]
-struct Source {
-    title: &'static str,
-    source: &'static str,
 }
 
 impl Report {
@@ -205,7 +200,7 @@ impl Report {
             "## Equations 1 to 5\n\nOne SMP outstanding, all switches in turns. Lines by least squares through the time of bursts over the number of \
              SMPs; intervals of 95 %.\n\n",
         );
-        let mut table = Table::new(&["constant", "µs", "± µs", "points", "residuals' deviation, µs", "R²"]);
+        let mut table = Table::headed("constant | µs | ± µs | points | residuals' deviation, µs | R²");
         let (lid, directed) = (&costs.lid_routed, &costs.directed);
         for (name, fit) in [("k (equation 5)", lid), ("k + r (equations 2 to 4)", directed)] {
             table.row(&[
@@ -226,15 +221,10 @@ impl Report {
             );
         }
         text += "Without pipelining, the SMPs of table 2 would take so many milliseconds; equations 1 and 3 add the time that routing takes:\n\n";
-        let heads = [
-            "hosts",
-            "SMPs, full",
-            "equation 2: directed",
-            "SMPs, swap at most",
-            "equation 4: directed",
-            "equation 5: LID-routed",
-        ];
-        let mut table = Table::new(&heads);
+        let mut table = Table::headed(
+            "hosts | SMPs, full | equation 2: directed | SMPs, swap at most | equation 4: directed | \
+             equation 5: LID-routed",
+        );
         for (hosts, full, swap) in TABLE_2 {
             let ms = |value: f64| format!("{value:.1}");
             let [full_ms, _] = costs.takes_ms(f64::from(full));
@@ -253,14 +243,10 @@ impl Report {
 
     fn hops_section(&self) -> String {
         let mut text = String::from("## By hops, one SMP outstanding\n\n");
-        let mut table = Table::new(&[
-            "switch",
-            "hops",
-            "Get, directed, µs",
-            "Get, LID-routed, µs",
-            "LFT Set, directed, µs",
-            "LFT Set, LID-routed, µs",
-        ]);
+        let mut table = Table::headed(
+            "switch | hops | Get, directed, µs | Get, LID-routed, µs | LFT Set, directed, µs | \
+             LFT Set, LID-routed, µs",
+        );
         let single =
             || self.measured.series.iter().filter(|series| series.target.is_some() && series.window == 1);
         let hops: BTreeSet<(u64, &str)> =
@@ -302,13 +288,9 @@ impl Report {
             let farthest = fitting().map(|series| series.hops).fold(0.0, f64::max);
             let of = move |series: &&Series| to_all || series.hops >= farthest;
             let what = if to_all { "all switches in turns" } else { "the farthest switch" };
-            let mut table = Table::new(&[
-                "window",
-                "Get, directed",
-                "Get, LID-routed",
-                "LFT Set, directed",
-                "LFT Set, LID-routed",
-            ]);
+            let mut table = Table::headed(
+                "window | Get, directed | Get, LID-routed | LFT Set, directed | LFT Set, LID-routed",
+            );
             let windows: BTreeSet<u32> = fitting().map(|series| series.window).collect();
             for window in windows {
                 let cell = |kind, route| {

@@ -14,6 +14,7 @@ use weft_wire::{Guid, Lid};
 
 #[cfg(feature = "schema")]
 use crate::HexGuid;
+use crate::codes::of_wire;
 use crate::hex;
 
 pub use crate::routing::EngineReport;
@@ -125,17 +126,7 @@ weft_wire::named! {
     }
 }
 
-impl From<weft_wire::SmState> for SmState {
-    fn from(state: weft_wire::SmState) -> Self {
-        match state {
-            weft_wire::SmState::NotActive => Self::NotActive,
-            weft_wire::SmState::Discovering => Self::Discovering,
-            weft_wire::SmState::Standby => Self::Standby,
-            weft_wire::SmState::Master => Self::Master,
-            _ => Self::Unknown,
-        }
-    }
-}
+of_wire!(SmState => SmState { NotActive, Discovering, Standby, Master, _ => Unknown });
 
 /// A subnet manager among others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

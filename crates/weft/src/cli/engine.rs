@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 use weft_routing::PftreeOrder;
 
+use super::pm::share;
+
 /// Options of the engines.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Routing")]
@@ -114,9 +116,5 @@ fn pftree_order(text: &str) -> Result<PftreeOrder, String> {
 
 /// A share from 0 to 1, in thousandths.
 fn thousandths(text: &str) -> Result<u32, String> {
-    let share: f64 = text.parse().map_err(|_| "a share is a number from 0 to 1".to_owned())?;
-    if !(0.0..=1.0).contains(&share) {
-        return Err("a share is a number from 0 to 1".into());
-    }
-    Ok((share * 1000.0).round() as u32)
+    Ok((share(text)? * 1000.0).round() as u32)
 }

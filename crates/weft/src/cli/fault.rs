@@ -277,8 +277,7 @@ pub(crate) struct CableArgs {
 }
 
 fn way(text: &str) -> Result<Way, String> {
-    let known = Way::ALL.into_iter().find(|way| way.name() == text);
-    known.ok_or_else(|| "use both, in or out".to_owned())
+    Way::named(text).ok_or_else(|| "use both, in or out".to_owned())
 }
 
 impl ImpairmentArgs {

@@ -102,7 +102,8 @@ const DETECTORS: &[Word<DetectorKind>] = &[
     ("printed", "Algorithm 1 as the paper prints it", DetectorKind::Printed),
 ];
 
-fn share(text: &str) -> Result<f64, String> {
+/// A share from 0 to 1.
+pub(crate) fn share(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
         _ => Err("a share is a number from 0 to 1".into()),

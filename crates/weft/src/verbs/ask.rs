@@ -33,8 +33,7 @@ pub(super) fn run(folder: &LabFolder, args: &AskArgs) -> anyhow::Result<()> {
                 continue;
             }
             return Err(Failure::new(format!("`{}` does not answer", args.process))
-                .hint("`weft ps` lists the processes, and `weft fault ls` those that are frozen")
-                .into());
+                .hint("`weft ps` lists the processes, and `weft fault ls` those that are frozen"));
         };
         let text = match line.body {
             ReplyBody::Answer(answer) if *answer == Answer::EventsEnded => return Ok(()),
@@ -42,9 +41,8 @@ pub(super) fn run(folder: &LabFolder, args: &AskArgs) -> anyhow::Result<()> {
             ReplyBody::Event(event) => serde_json::to_string(&event)?,
             ReplyBody::Captured(captured) => serde_json::to_string(&captured)?,
             ReplyBody::Error(error) => {
-                let hint = error.hint.clone();
                 let failure = Failure::new(format!("{}: {error} ({})", args.process, error.code.name()));
-                return Err(hint.into_iter().fold(failure, Failure::hint).into());
+                return Err(failure.hint_if_any(error.hint));
             }
         };
         print(&format!("{}\n", weft_wire::printable_json(&text)))?;
@@ -55,7 +53,7 @@ pub(super) fn run(folder: &LabFolder, args: &AskArgs) -> anyhow::Result<()> {
     }
 }
 
-fn broken(args: &AskArgs, error: ClientError) -> Failure {
+fn broken(args: &AskArgs, error: ClientError) -> anyhow::Error {
     let failure = Failure::new(format!("`{}`: {:#}", args.process, anyhow::Error::from(error)));
     match args.identity {
         Some(_) => {
@@ -69,8 +67,7 @@ fn broken(args: &AskArgs, error: ClientError) -> Failure {
 fn request(args: &AskArgs) -> anyhow::Result<Request> {
     if !Request::NAMES.contains(&args.request.as_str()) {
         return Err(Failure::bad_input(format!("unknown request `{}`", args.request))
-            .hint(format!("there are: {}", Request::NAMES.join(", ")))
-            .into());
+            .hint(format!("there are: {}", Request::NAMES.join(", "))));
     }
     let fields: Map<String, Value> = match &args.fields {
         None => Map::new(),
@@ -84,7 +81,6 @@ fn request(args: &AskArgs) -> anyhow::Result<Request> {
     serde_json::from_value(Value::Object(whole)).map_err(|error| {
         Failure::bad_input(format!("invalid request `{}`: {error}", args.request))
             .hint("docs/control.md lists the fields")
-            .into()
     })
 }
 
@@ -99,7 +95,7 @@ fn connect(folder: &LabFolder, args: &AskArgs) -> anyhow::Result<Client> {
     if identity.is_none()
         && let Some(failure) = not_running(&lab.record, &args.process)
     {
-        return Err(failure.into());
+        return Err(failure);
     }
     let named = lab.record.agents.iter().find(|agent| agent.name == args.process);
     let agent = match named {
@@ -124,16 +120,15 @@ fn local(folder: &LabFolder, name: &str) -> anyhow::Result<Client> {
         let is_gone = matches!(&error, ClientError::Connect { source, .. }
             if matches!(source.kind(), ErrorKind::ConnectionRefused | ErrorKind::NotFound));
         let record = LabRecord::load(folder).ok().filter(|_| is_gone);
-        let failure = record.and_then(|record| not_running(&record, name)).unwrap_or_else(|| {
+        record.and_then(|record| not_running(&record, name)).unwrap_or_else(|| {
             Failure::new(format!("{:#}", anyhow::Error::from(error)))
                 .hint("`weft ps` lists the processes, and `weft fault ls` those that are frozen")
-        });
-        failure.into()
+        })
     })
 }
 
 /// That a process of this name, which the laboratory was planned with and which is no agent, does not run.
-fn not_running(record: &LabRecord, name: &str) -> Option<Failure> {
+fn not_running(record: &LabRecord, name: &str) -> Option<anyhow::Error> {
     if name == HUB {
         return Some(Failure::new("the hub does not run").hint("start one with `weft hub --detached`"));
     }

@@ -18,9 +18,7 @@ const IDENTITY: &str = "WEFT_IDENTITY";
 pub(super) fn enter(cli: &Cli) -> anyhow::Result<Option<Gateway>> {
     let Some(hub) = &cli.at else { return Ok(None) };
     if cli.lab.is_some() {
-        return Err(Failure::bad_input("--at and --lab name different laboratories")
-            .hint("give one of them")
-            .into());
+        return Err(Failure::bad_input("--at and --lab name different laboratories").hint("give one of them"));
     }
     table::of(&line(cli), Kind::Door).map_err(|refusal| refusal.failure(""))?;
     let named = || std::env::var_os(IDENTITY).filter(|value| !value.is_empty()).map(PathBuf::from);

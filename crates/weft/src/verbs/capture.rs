@@ -54,8 +54,7 @@ fn file(args: &CaptureArgs, named: bool) -> anyhow::Result<Option<CaptureFile>> 
         Some(ring) => CaptureFile::ring(path, ring, named),
         None if piped && io::stdout().is_terminal() => {
             return Err(Failure::bad_input("a terminal cannot show a capture file")
-                .hint("pipe it, as in `weft capture all -w - | tshark -r -`, or leave `-w -` out")
-                .into());
+                .hint("pipe it, as in `weft capture all -w - | tshark -r -`, or leave `-w -` out"));
         }
         None if piped => CaptureFile::pipe(path, Box::new(io::stdout()), named).map_err(closed)?,
         None => CaptureFile::create(path, named).map_err(closed)?,

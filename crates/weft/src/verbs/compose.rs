@@ -36,6 +36,6 @@ pub(super) fn run(name: Option<&str>, args: &ComposeArgs) -> anyhow::Result<()> 
 
 fn publish(text: &str, option: &str) -> anyhow::Result<Publish> {
     text.parse().map_err(|error: InvalidPublish| {
-        Failure::bad_input(error.to_string()).hint(format!("give {option}, or an address and a port")).into()
+        Failure::bad_input(error.to_string()).hint(format!("give {option}, or an address and a port"))
     })
 }

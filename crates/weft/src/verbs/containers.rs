@@ -44,21 +44,20 @@ pub(super) fn bundle(
     };
     if !is_for_containers(&record) {
         return Err(Failure::bad_input(format!("{} was not planned for containers", folder.display()))
-            .hint("`weft compose FILE` or `weft k8s FILE` plans a bundle for them")
-            .into());
+            .hint("`weft compose FILE` or `weft k8s FILE` plans a bundle for them"));
     }
     if args.prometheus.is_some() && record.metrics_port().is_none() {
         return Err(nothing_to_scrape());
     }
     if args.grafana.is_some() && !watch::has_dashboards(&Bundle::at(&folder)) {
         let message = format!("{} has no dashboards for Grafana", folder.display());
-        return Err(Failure::bad_input(message).hint("an earlier version wrote it: plan it again").into());
+        return Err(Failure::bad_input(message).hint("an earlier version wrote it: plan it again"));
     }
     Ok((folder, record))
 }
 
 fn nothing_to_scrape() -> anyhow::Error {
-    Failure::bad_input("--prometheus has nothing to scrape").hint("plan the laboratory with --metrics").into()
+    Failure::bad_input("--prometheus has nothing to scrape").hint("plan the laboratory with --metrics")
 }
 
 /// Plans the laboratory for containers of its processes' names.
@@ -79,7 +78,7 @@ fn plan_bundle(
     let services = record.processes().count() + 1;
     if services_max.is_some_and(|max| services > max) {
         let message = format!("{services} services are more than a network of containers takes");
-        return Err(Failure::bad_input(message).hint("run several devices per agent: --pack leaf").into());
+        return Err(Failure::bad_input(message).hint("run several devices per agent: --pack leaf"));
     }
     if record.metrics_port().is_some() {
         let hub = record.metrics_port().map(|port| (Ipv4Addr::UNSPECIFIED, port).into());
@@ -152,9 +151,7 @@ fn for_containers(wanted: &mut Wanted<'_>) -> anyhow::Result<()> {
 pub(super) fn user_of(text: &str) -> anyhow::Result<(u32, u32)> {
     let numbers = text.split_once(':').and_then(|(user, group)| user.parse().ok().zip(group.parse().ok()));
     numbers.ok_or_else(|| {
-        Failure::bad_input(format!("`{text}` is not UID:GID"))
-            .hint("give numbers, such as --user 1000:1000")
-            .into()
+        Failure::bad_input(format!("`{text}` is not UID:GID")).hint("give numbers, such as --user 1000:1000")
     })
 }
 

@@ -62,8 +62,7 @@ fn list(lab: &Lab, json: bool) -> anyhow::Result<()> {
     if listed.is_empty() {
         return print("no fault lasts\n");
     }
-    let mut table =
-        Table::new(&["fault", "what", "where", "seed", "since", "ends in", "detected s", "rerouted s"]);
+    let mut table = Table::headed("fault | what | where | seed | since | ends in | detected s | rerouted s");
     for fault in listed {
         let left = or_dash(fault.until.map(left));
         let what = match (fault.impairment, fault.identity) {
@@ -80,7 +79,7 @@ fn list(lab: &Lab, json: bool) -> anyhow::Result<()> {
         let seeds: Vec<String> = fault.seeds.into_values().map(|seed| seed.to_string()).collect();
         let seeds = if seeds.is_empty() { "-".to_owned() } else { seeds.join(", ") };
         let [detected, rerouted] = [fault.detected_after_ns, fault.rerouted_after_ns].map(seconds);
-        table.row([fault.id.to_string(), what, at, seeds, fault.since.rfc3339(0), left, detected, rerouted]);
+        table.row(&[&fault.id, &what, &at, &seeds, &fault.since.rfc3339(0), &left, &detected, &rerouted]);
     }
     print(&table.to_string())
 }
@@ -111,17 +110,17 @@ fn list_times(lab: &Lab, json: bool) -> anyhow::Result<()> {
     if listed.is_empty() {
         return print("no fault is remembered\n");
     }
-    let headings = ["fault", "ago s", "lasted s", "detected s", "rerouted s", "restored s", "pairs lost"];
-    let mut table = Table::new(&headings);
+    let mut table =
+        Table::headed("fault | ago s | lasted s | detected s | rerouted s | restored s | pairs lost");
     for ListedTimes { times, age_ns } in listed {
-        table.row([
-            times.fault,
-            format!("{}", age_ns / 1_000_000_000),
-            seconds(times.lasted_ns),
-            seconds(times.detected_after_ns),
-            seconds(times.rerouted_after_ns),
-            seconds(times.restored_after_ns),
-            or_dash(times.pairs_lost),
+        table.row(&[
+            &times.fault,
+            &(age_ns / 1_000_000_000),
+            &seconds(times.lasted_ns),
+            &seconds(times.detected_after_ns),
+            &seconds(times.rerouted_after_ns),
+            &seconds(times.restored_after_ns),
+            &or_dash(times.pairs_lost),
         ]);
     }
     print(&table.to_string())

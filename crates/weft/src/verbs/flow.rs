@@ -120,8 +120,7 @@ fn start_pattern(folder: &LabFolder, pattern: Pattern, args: &TrafficStartArgs) 
     let count = pattern.pairs(hosts.len(), args.seed).len();
     if count == 0 {
         return Err(Failure::bad_input("the pattern has no flow between so few hosts")
-            .hint("name two hosts at least")
-            .into());
+            .hint("name two hosts at least"));
     }
     let shape = shape(&lab, &args.shape, count)?;
     begin(folder, &flows::of_pattern(pattern, &hosts, args.seed, &args.set, &shape), args.json)
@@ -153,7 +152,6 @@ fn not_begun(refused: &[FlowRefused]) -> anyhow::Error {
     let more = if others.is_empty() { String::new() } else { format!(" (and {} more)", others.len()) };
     Failure::new(format!("flow `{}` has not begun: {}{more}", first.name, first.reason))
         .hint("`weft status` tells how the laboratory is; a flow that has not begun is undone at both ends")
-        .into()
 }
 
 fn stop(folder: &LabFolder, args: &FlowStopArgs) -> anyhow::Result<()> {
@@ -196,7 +194,7 @@ fn list(folder: &LabFolder, args: &FlowLsArgs) -> anyhow::Result<()> {
     for flow in &flows {
         let path = paths.get(flow.name.as_str()).map(|path| show::in_a_line(path));
         let detail = flow.reason.clone().unwrap_or_default();
-        table.row(row(flow, units).into_iter().chain(path).chain([detail]));
+        table.cells(row(flow, units).into_iter().chain(path).chain([detail]));
     }
     print(&format!("{table}{}\n", units.explained()))
 }

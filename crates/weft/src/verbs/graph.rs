@@ -7,12 +7,10 @@ use weft_bundle::folder::LabFolder;
 use weft_bundle::topology_file;
 use weft_lab::loads::{self, Loads};
 use weft_lab::paints::{self, Colour};
-use weft_lab::survey::{Session, survey};
 use weft_lab::trace;
 use weft_lab::view::Lab;
 use weft_picture::{Look, cable_at};
 use weft_routing::{Expectations, Lids, Routing, verify_routing};
-use weft_sm::Surveyed;
 use weft_topology::{Fabric, PortRef};
 
 use super::{routes, vm};
@@ -48,8 +46,7 @@ fn from_file(file: &Path, args: &GraphArgs) -> anyhow::Result<(Fabric, Look)> {
         return Err(Failure::bad_input(
             "a file cannot be used with --colour data or wait, which are counters",
         )
-        .hint("`--colour load` draws the load of tables; leave the file out to draw a running laboratory")
-        .into());
+        .hint("`--colour load` draws the load of tables; leave the file out to draw a running laboratory"));
     }
     let title = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let fabric = topology_file::load(file)?;
@@ -94,10 +91,7 @@ fn running(folder: &LabFolder, args: &GraphArgs) -> anyhow::Result<(Fabric, Look
 
 /// The load by the tables in the switches, read from the subnet manager's node.
 fn load(lab: &Lab, look: &mut Look) -> anyhow::Result<()> {
-    let node = lab.node_or_seat(None)?;
-    let port = trace::attach_port(lab, node)?;
-    let mut session = Session::attach(&lab.folder, &lab.record, lab.fabric.node(node).guid, port)?;
-    let live: Surveyed = survey(&mut session, true, |_| Ok(()))?;
+    let (_session, live) = trace::look(lab, lab.node_or_seat(None)?)?;
     let lids = live.lids.as_ref().map_err(Clone::clone)?;
     let here = |port: &PortRef| {
         let node = lab.fabric.by_guid(live.fabric.node(port.node).guid)?;

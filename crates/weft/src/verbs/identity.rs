@@ -83,8 +83,7 @@ impl Place {
         names.iter().try_for_each(|name| match known.contains(name) {
             true => Ok(()),
             false => Err(Failure::bad_input(format!("no process is called `{name}`"))
-                .hint("`weft identity ls` lists them")
-                .into()),
+                .hint("`weft identity ls` lists them")),
         })
     }
 
@@ -210,9 +209,8 @@ fn renew(place: &Place, args: &IdentityRenewArgs) -> anyhow::Result<()> {
     report(told, &untold, "renewed", "restart them, so that they read what was issued").and(revoked)?;
     match not_taken.first() {
         None => Ok(()),
-        Some((host, why)) => Err(Failure::new(format!("{host} has not taken what was issued: {why}"))
-            .hint("run the same command again when the host is reached")
-            .into()),
+        Some((host, why)) => Err(Failure::new(format!("{host} has not taken what was issued: {why:#}"))
+            .hint("run the same command again when the host is reached")),
     }
 }
 
@@ -244,6 +242,6 @@ fn report(told: usize, untold: &[String], what: &str, hint: &str) -> anyhow::Res
     say(&format!("{processes} {what}"));
     match untold {
         [] => Ok(()),
-        untold => Err(Failure::new(format!("not told: {}", untold.join(", "))).hint(hint).into()),
+        untold => Err(Failure::new(format!("not told: {}", untold.join(", "))).hint(hint)),
     }
 }

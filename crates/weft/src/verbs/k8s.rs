@@ -12,8 +12,7 @@ pub(super) fn run(name: Option<&str>, args: &KubernetesArgs) -> anyhow::Result<(
     let user = containers::user_of(&args.user)?;
     if user.0 == 0 {
         return Err(Failure::bad_input("Kubernetes starts no process of weft as root")
-            .hint("give --user another number, such as 65532:65532")
-            .into());
+            .hint("give --user another number, such as 65532:65532"));
     }
     for namespace in args.namespace.iter().chain([&args.scrape_from]) {
         check_namespace(namespace)?;
@@ -22,8 +21,7 @@ pub(super) fn run(name: Option<&str>, args: &KubernetesArgs) -> anyhow::Result<(
         args.storage_class.as_ref().filter(|class| !class.is_empty() && !is_object_name(class))
     {
         return Err(Failure::bad_input(format!("`{class}` cannot be a storage class of Kubernetes"))
-            .hint("`kubectl get storageclass` lists those of a cluster")
-            .into());
+            .hint("`kubectl get storageclass` lists those of a cluster"));
     }
     let (folder, record) = containers::bundle(name, &args.containers, None)?;
     let namespace = args.namespace.as_ref().unwrap_or(&record.lab);
@@ -47,6 +45,5 @@ fn check_namespace(name: &str) -> anyhow::Result<()> {
         return Ok(());
     }
     Err(Failure::bad_input(format!("`{name}` cannot be a namespace of Kubernetes"))
-        .hint("give --namespace up to 63 lower-case letters, digits and `-`")
-        .into())
+        .hint("give --namespace up to 63 lower-case letters, digits and `-`"))
 }

@@ -131,34 +131,24 @@ pub(super) fn run(folder: &LabFolder, args: &LinksArgs) -> anyhow::Result<()> {
     if args.json {
         return print_json(&links);
     }
-    let mut table = Table::new(&[
-        "a",
-        "b",
-        "rate",
-        "enabled",
-        "possible",
-        "state",
-        "packets a>b",
-        "packets b>a",
-        "downed",
-        "dropped",
-    ]);
+    let mut table = Table::headed(
+        "a | b | rate | enabled | possible | state | packets a>b | packets b>a | downed | dropped",
+    );
     for link in links {
         let name = |end: &End| end.label.clone();
         let count = |end: &End, pick: fn(&PortTotals) -> u64| end.totals.as_ref().map_or(0, pick);
-        table.row([
-            name(&link.a),
-            name(&link.b),
-            or_dash(link.rate),
-            or_dash(link.rate_enabled),
-            or_dash(link.rate_possible),
-            if link.degraded { format!("{}, degraded", link.state) } else { link.state },
-            count(&link.a, |totals| totals.xmit_packets).to_string(),
-            count(&link.b, |totals| totals.xmit_packets).to_string(),
-            count(&link.a, |t| t.link_downed).max(count(&link.b, |t| t.link_downed)).to_string(),
-            (count(&link.a, |t| t.vl15_dropped + t.xmit_discards)
-                + count(&link.b, |t| t.vl15_dropped + t.xmit_discards))
-            .to_string(),
+        table.row(&[
+            &name(&link.a),
+            &name(&link.b),
+            &or_dash(link.rate),
+            &or_dash(link.rate_enabled),
+            &or_dash(link.rate_possible),
+            &if link.degraded { format!("{}, degraded", link.state) } else { link.state },
+            &count(&link.a, |totals| totals.xmit_packets),
+            &count(&link.b, |totals| totals.xmit_packets),
+            &count(&link.a, |t| t.link_downed).max(count(&link.b, |t| t.link_downed)),
+            &(count(&link.a, |t| t.vl15_dropped + t.xmit_discards)
+                + count(&link.b, |t| t.vl15_dropped + t.xmit_discards)),
         ]);
     }
     print(&table.to_string())

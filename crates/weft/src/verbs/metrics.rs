@@ -25,8 +25,7 @@ pub(super) fn run(lab: &LabFolder, args: &MetricsArgs) -> anyhow::Result<()> {
     let hub = HubConfig::load(lab)?.http;
     if record.metrics.is_none() && hub.is_none() {
         return Err(Failure::new(format!("the laboratory `{}` serves no metrics", lab.name()))
-            .hint("start it with `weft up --metrics`")
-            .into());
+            .hint("start it with `weft up --metrics`"));
     }
     if args.list {
         return list(&record, hub, args.json);
@@ -46,9 +45,9 @@ fn list(record: &LabRecord, hub: Option<SocketAddr>, json: bool) -> anyhow::Resu
     if json {
         return print_json(&rows.collect::<Vec<_>>());
     }
-    let mut table = Table::new(&["process", "job", "url"]);
+    let mut table = Table::headed("process | job | url");
     for row in rows {
-        table.row([row.process, row.job.into(), row.url]);
+        table.row(&[&row.process, &row.job, &row.url]);
     }
     print(&table.to_string())
 }

@@ -76,21 +76,21 @@ fn list(lab: &Lab, tenants: &Tenants<'_>, args: &PartitionLsArgs) -> anyhow::Res
 
 fn table(rows: &[PartitionRow], with_members: bool) -> String {
     if !with_members {
-        let mut table = Table::new(&["partition", "P_Key", "full", "limited"]);
+        let mut table = Table::headed("partition | P_Key | full | limited");
         for row in rows {
-            table.row([row.name.clone(), row.p_key.clone(), row.full.to_string(), row.limited.to_string()]);
+            table.row(&[&row.name, &row.p_key, &row.full, &row.limited]);
         }
         return table.to_string();
     }
-    let mut table = Table::new(&["partition", "P_Key", "member", "membership", "GUID"]);
+    let mut table = Table::headed("partition | P_Key | member | membership | GUID");
     for row in rows {
         for member in &row.members {
-            table.row([
-                row.name.clone(),
-                row.p_key.clone(),
-                or_dash(member.node.as_ref()),
-                member.membership.to_owned(),
-                member.guid.clone(),
+            table.row(&[
+                &row.name,
+                &row.p_key,
+                &or_dash(member.node.as_ref()),
+                &member.membership,
+                &member.guid,
             ]);
         }
     }
@@ -148,8 +148,7 @@ fn ensure_routable(
         Some(why) => {
             let what = policy.unwrap_or_else(|| "a policy of the partitions file".to_owned());
             Err(Failure::bad_input(format!("{what} cannot be met: {why}"))
-                .hint("`best-effort ;` in the partitions file has engines go as far as they can")
-                .into())
+                .hint("`best-effort ;` in the partitions file has engines go as far as they can"))
         }
     }
 }
@@ -211,8 +210,7 @@ fn ensure_room(tenants: &Tenants<'_>, change: &Change) -> anyhow::Result<()> {
                 "the file has {host} in {name}, and its port has no room for {keys} of its partitions"
             );
             Err(Failure::new(why)
-                .hint("`weft partition leave` makes room, or a higher `weft up --p-key-capacity`")
-                .into())
+                .hint("`weft partition leave` makes room, or a higher `weft up --p-key-capacity`"))
         }
     }
 }
@@ -251,6 +249,5 @@ fn undone(heard: &[Heard], has_master: bool) -> anyhow::Result<()> {
     let why =
         if silent.is_empty() { "no subnet manager is the master".to_owned() } else { silent.join("; ") };
     Err(Failure::new(format!("the file is changed, and no port has heard of it: {why}"))
-        .hint("a manager reads the file when it starts; `weft status` tells how they are")
-        .into())
+        .hint("a manager reads the file when it starts; `weft status` tells how they are"))
 }

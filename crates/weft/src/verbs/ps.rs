@@ -40,7 +40,7 @@ pub(super) fn run(folder: &LabFolder, json: bool) -> anyhow::Result<()> {
     let longest = processes.iter().filter_map(|process| process.link_timeout_ms).max();
     let seconds = longest.unwrap_or(lab.record.link_timeout_ms) as f64 / 1e3;
     let mut table =
-        Table::new(&["process", "pid", "state", "restarts", "kind", "udp", "refused", "node", "description"]);
+        Table::headed("process | pid | state | restarts | kind | udp | refused | node | description");
     for process in processes {
         let refused = process.counts.as_ref().and_then(|counts| counts.get("peers_refused"));
         let (node, description) = match process.devices.as_slice() {
@@ -48,16 +48,16 @@ pub(super) fn run(folder: &LabFolder, json: bool) -> anyhow::Result<()> {
             [device] => (device.label.clone(), device.description.clone()),
             [device, others @ ..] => (format!("{} and {} more", device.label, others.len()), String::new()),
         };
-        table.row([
-            process.process,
-            or_dash(process.pid),
-            process.state.name().into(),
-            or_dash(process.restarts),
-            process.kind,
-            or_dash(process.address.as_deref().map(short)),
-            or_dash(refused),
-            node,
-            description,
+        table.row(&[
+            &process.process,
+            &or_dash(process.pid),
+            &process.state.name(),
+            &or_dash(process.restarts),
+            &process.kind,
+            &or_dash(process.address.as_deref().map(short)),
+            &or_dash(refused),
+            &node,
+            &description,
         ]);
     }
     let silence = "dead local agents are detected immediately; frozen or remote ones within";

@@ -35,7 +35,7 @@ pub(super) fn run(folder: &LabFolder, args: &RelayArgs) -> anyhow::Result<()> {
     if has_ended.load(Ordering::Acquire) {
         return Ok(());
     }
-    Err(Failure::new(format!("`{process}` closed the connection")).hint(remedy(process)).into())
+    Err(Failure::new(format!("`{process}` closed the connection")).hint(remedy(process)))
 }
 
 fn remedy(process: &str) -> &'static str {

@@ -19,7 +19,6 @@ pub(super) fn prepare(folder: Option<&Path>) -> anyhow::Result<()> {
     written.map_err(|error| {
         Failure::bad_input(format!("cannot write a report to {}: {error}", folder.display()))
             .hint("choose another folder with --report")
-            .into()
     })
 }
 

@@ -89,12 +89,11 @@ fn show(summary: &Summary, json: bool) -> anyhow::Result<ExitCode> {
 }
 
 fn text(summary: &Summary) -> String {
-    let mut table = Table::new(&["experiment", "run", "driver", "result", "paper"]);
+    let mut table = Table::headed("experiment | run | driver | result | paper");
     for row in &summary.runs {
         let (agree, printed) = row.paper;
         let paper = if printed == 0 { String::new() } else { format!("{agree} of {printed} agree") };
-        let (experiment, run) = (row.experiment.clone(), row.run.clone());
-        table.row([experiment, run, row.driver.to_owned(), row.result.clone(), paper]);
+        table.row(&[&row.experiment, &row.run, &row.driver, &row.result, &paper]);
     }
     let report = summary.report.as_ref().map(|path| format!("report: {path}\n")).unwrap_or_default();
     format!("{table}{report}")

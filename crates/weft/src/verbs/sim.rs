@@ -50,8 +50,7 @@ pub(super) fn run(args: &SimArgs) -> anyhow::Result<()> {
     // Nothing passes from one piece to another, so each has a time of its own.
     if args.tape.is_some() {
         return Err(Failure::bad_input("a tape shows one piece, and this fabric has several with managers")
-            .hint("name one manager with --sm-at")
-            .into());
+            .hint("name one manager with --sm-at"));
     }
     let pieces = fabric.pieces();
     let mut ups = Vec::new();
@@ -114,17 +113,15 @@ impl Report {
 }
 
 fn report(up: BringUp, pieces: Vec<PieceLine>, json: bool) -> anyhow::Result<()> {
-    if json {
-        return print_json(&Report::new(up, pieces));
-    }
-    print(&(text(&up) + &pieces::text(&pieces)))
+    let text = text(&up) + &pieces::text(&pieces);
+    if json { print_json(&Report::new(up, pieces)) } else { print(&text) }
 }
 
 fn text(up: &BringUp) -> String {
     let time = |time: Time| format!("{:.3}", time.as_secs_f64() * 1e3);
-    let mut table = Table::new(&["phase", "SMPs", "took ms"]);
+    let mut table = Table::headed("phase | SMPs | took ms");
     for phase in &up.summary.phases {
-        table.row([phase.phase.to_string(), phase.smps.to_string(), time(phase.took)]);
+        table.row(&[&phase.phase, &phase.smps, &time(phase.took)]);
     }
     let summary = &up.summary;
     let routing: String = up.routing.lines().map(|line| line + "\n").collect();

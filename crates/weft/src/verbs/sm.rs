@@ -10,7 +10,7 @@ use weft_control::sm::{Instructed, Instruction};
 use weft_control::{Answer, Request};
 use weft_lab::managers::{in_charge, subnet_managers};
 use weft_lab::view::Lab;
-use weft_process::{Client, ClientError};
+use weft_process::{Client, ClientError, unexpected};
 use weft_topology::PortRef;
 use weft_wire::{Guid, PortNum};
 
@@ -28,16 +28,14 @@ pub(super) fn run(folder: &LabFolder, verb: &SmVerb) -> anyhow::Result<()> {
     };
     if lab.record.sm.is_none() {
         return Err(Failure::new("this laboratory has no subnet manager of weft's")
-            .hint("with another one, `sminfo -s 3 LID MODIFIER` sends Set(SMInfo)")
-            .into());
+            .hint("with another one, `sminfo -s 3 LID MODIFIER` sends Set(SMInfo)"));
     }
     let guid = port_guid(&lab, manager)?;
     let managers = subnet_managers(folder, &piece_with(&lab, guid))?;
     let master = in_charge(&managers).map_or_else(|| SM.to_owned(), |manager| manager.name.clone());
     if *manager == master {
         return Err(Failure::bad_input(format!("{master} is the master, which commands the others"))
-            .hint("`weft fault kill` ends it")
-            .into());
+            .hint("`weft fault kill` ends it"));
     }
     let silent = |_: ClientError| {
         Failure::new("the subnet manager does not answer").hint("`weft status` tells how it is")
@@ -45,11 +43,9 @@ pub(super) fn run(folder: &LabFolder, verb: &SmVerb) -> anyhow::Result<()> {
     let request = Request::SmInstruct { guid: guid.into(), instruction };
     let answer =
         Client::connect(&folder.control(&master)).and_then(|mut client| client.ask(request, PATIENCE));
-    let Answer::SmInstruct { outcome } = answer.map_err(silent)? else {
-        return Err(ClientError::Unexpected("sm-instruct").into());
-    };
+    let Answer::SmInstruct { outcome } = answer.map_err(silent)? else { return unexpected("sm-instruct") };
     if let Some(failure) = refusal(outcome, manager, &master) {
-        return Err(failure.into());
+        return Err(failure);
     }
     crate::output::say(&format!("{manager} obeys {}", instruction.name()));
     Ok(())
@@ -67,7 +63,7 @@ fn piece_with(lab: &Lab, guid: Guid) -> LabRecord {
 }
 
 /// Why nothing came of it; `None` if the other manager obeys.
-fn refusal(outcome: Instructed, manager: &str, master: &str) -> Option<Failure> {
+fn refusal(outcome: Instructed, manager: &str, master: &str) -> Option<anyhow::Error> {
     let states = "`weft status` lists the managers and their states";
     Some(match outcome {
         Instructed::Accepted => return None,
@@ -81,7 +77,7 @@ fn refusal(outcome: Instructed, manager: &str, master: &str) -> Option<Failure> 
         Instructed::Untrusted => Failure::new(format!("{manager} shows another SM_Key than {master}"))
             .hint("--sm-key gives managers the same key"),
         Instructed::NotMaster => Failure::new(format!("{master} is not the master")).hint(states),
-        Instructed::Busy => Failure::new(format!("{master} waits for the answer to another command")),
+        Instructed::Busy => Failure::new(format!("{master} waits for the answer to another command")).into(),
     })
 }
 

@@ -315,16 +315,10 @@ fn list(managers: &[SubnetManager], shown: Option<&SubnetManager>) -> Vec<Manage
 }
 
 fn table(rows: &[Manager]) -> String {
-    let mut table = Table::new(&["manager", "state", "priority", "GUID", "LID"]);
+    let mut table = Table::headed("manager | state | priority | GUID | LID");
     for Manager { process, state, priority, guid, lid, .. } in rows {
         let lid = if lid.0 == 0 { "-".to_owned() } else { lid.to_string() };
-        table.row([
-            process.clone().unwrap_or_else(|| "another".to_owned()),
-            state.clone(),
-            priority.to_string(),
-            guid.to_string(),
-            lid,
-        ]);
+        table.row(&[&process.as_deref().unwrap_or("another"), &state, &priority, &guid, &lid]);
     }
     table.to_string()
 }

@@ -165,9 +165,9 @@ fn check(file: &Path, json: bool) -> anyhow::Result<()> {
     if json {
         return print_json(&counts);
     }
-    let mut table = Table::new(&["switches", "hosts", "others", "cables", "pieces"]);
+    let mut table = Table::headed("switches | hosts | others | cables | pieces");
     let cells = [counts.switches, counts.hosts, counts.others, counts.cables, counts.components];
-    table.row(cells.map(|count| count.to_string()));
+    table.cells(cells.map(|count| count.to_string()));
     print(&table.to_string())
 }
 
@@ -195,21 +195,21 @@ fn show(file: &Path, json: bool) -> anyhow::Result<()> {
             .collect();
         return print_json(&serde_json::json!({ "nodes": fabric.nodes(), "cables": cables }));
     }
-    let mut nodes = Table::new(&["id", "kind", "guid", "ports", "cabled", "description"]);
+    let mut nodes = Table::headed("id | kind | guid | ports | cabled | description");
     for node in fabric.nodes() {
-        nodes.row([
-            node.id.clone(),
-            node.kind.to_string(),
-            node.guid.to_string(),
-            node.port_count().to_string(),
-            node.cabled_ports().count().to_string(),
-            node.description.clone(),
+        nodes.row(&[
+            &node.id,
+            &node.kind,
+            &node.guid,
+            &node.port_count(),
+            &node.cabled_ports().count(),
+            &node.description,
         ]);
     }
-    let mut cables = Table::new(&["a", "b", "rate"]);
+    let mut cables = Table::headed("a | b | rate");
     for cable in fabric.cables() {
         let (a, b) = (fabric.port_name(cable.a), fabric.port_name(cable.b));
-        cables.row([a.to_string(), b.to_string(), cable.rate.to_string()]);
+        cables.row(&[&a, &b, &cable.rate]);
     }
     print(&format!("{nodes}\n{cables}"))
 }

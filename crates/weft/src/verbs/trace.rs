@@ -26,8 +26,7 @@ pub(super) fn run(folder: &LabFolder, args: &TraceArgs) -> anyhow::Result<()> {
     let (from, to) = (lab.find(&args.from)?, lab.find(&args.to)?);
     if lab.record.denies_qp0(lab.fabric.node(from).guid) {
         return Err(Failure::bad_input(format!("`{}` may send no SMPs (--vf-qp0 deny)", args.from))
-            .hint("trace the way back: swap the two nodes")
-            .into());
+            .hint("trace the way back: swap the two nodes"));
     }
     let way = through(&lab, from, to)?;
     let name = |node: NodeIndex| lab.fabric.label(node);
@@ -37,16 +36,10 @@ pub(super) fn run(folder: &LabFolder, args: &TraceArgs) -> anyhow::Result<()> {
     if args.json {
         return print_json(&trace);
     }
-    let mut table = Table::new(&["hop", "node", "out", "in", "next"]);
+    let mut table = Table::headed("hop | node | out | in | next");
     let Way { lid, hops } = trace.way;
     for (index, hop) in hops.into_iter().enumerate() {
-        table.row([
-            (index + 1).to_string(),
-            hop.node,
-            hop.out_port.to_string(),
-            hop.in_port.to_string(),
-            hop.peer,
-        ]);
+        table.row(&[&(index + 1), &hop.node, &hop.out_port, &hop.in_port, &hop.peer]);
     }
     print(&format!("{} -> {} (LID {lid})\n{table}", trace.from, trace.to))
 }

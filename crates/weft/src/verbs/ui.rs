@@ -63,7 +63,6 @@ fn role(folder: &LabFolder) -> anyhow::Result<weft_control::Role> {
     scene::role(folder).map_err(|error| {
         Failure::new(format!("the hub of `{}` does not answer: {error:#}", folder.name()))
             .hint("`weft hub --detached` starts another")
-            .into()
     })
 }
 

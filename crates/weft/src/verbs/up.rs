@@ -91,11 +91,9 @@ fn from_bundle(
     let record = LabRecord::of_bundle(&bundle)?;
     if let Some(other) = name.filter(|name| *name != record.lab) {
         let (folder, lab) = (folder.display(), &record.lab);
-        return Err(Failure::bad_input(format!(
-            "{folder} is the bundle of the laboratory `{lab}`, not `{other}`"
-        ))
-        .hint(format!("leave out --lab, or plan it again with `weft plan --lab {other}`"))
-        .into());
+        let message = format!("{folder} is the bundle of the laboratory `{lab}`, not `{other}`");
+        return Err(Failure::bad_input(message)
+            .hint(format!("leave out --lab, or plan it again with `weft plan --lab {other}`")));
     }
     refuse_other_hosts(&bundle, &record)?;
     if !record.opensms.is_empty() {
@@ -210,14 +208,13 @@ pub(super) fn wanted<'a>(
     args: &PlanArgs,
 ) -> anyhow::Result<Wanted<'a>> {
     if args.standby > 0 && args.sm_program() != Sm::Weft {
-        return Err(Failure::bad_input("--standby is of weft's subnet manager")
-            .hint("leave out --standby, or --sm")
-            .into());
+        return Err(
+            Failure::bad_input("--standby is of weft's subnet manager").hint("leave out --standby, or --sm")
+        );
     }
     if args.sm.subnet_prefix != GidPrefix::DEFAULT && args.sm_program() != Sm::Weft {
         return Err(Failure::bad_input("--subnet-prefix is of weft's subnet manager")
-            .hint("leave out --subnet-prefix, or --sm")
-            .into());
+            .hint("leave out --subnet-prefix, or --sm"));
     }
     // A manager cannot sit in an empty slot.
     let fabric = &at_first(cabling, args);
@@ -248,7 +245,7 @@ fn summarise_and_stay(
     for report in launcher.routings() {
         warn_of_fallback(&args.plan.sm.engine, &report.engine, &report.fallbacks);
     }
-    match summarise(launcher, fabric, whole, args.json) {
+    match summary(launcher, fabric, whole).print(args.json) {
         // The summary's reader is gone; the laboratory runs all the same.
         Err(error) if error.is::<StdoutClosed>() => {}
         summarised => summarised?,
@@ -282,12 +279,7 @@ struct Row {
     took_s: f64,
 }
 
-fn summarise(
-    launcher: &Launcher<'_>,
-    fabric: &Fabric,
-    whole: Option<&LabRecord>,
-    json: bool,
-) -> anyhow::Result<()> {
+fn summary(launcher: &Launcher<'_>, fabric: &Fabric, whole: Option<&LabRecord>) -> Summary {
     let record = whole.unwrap_or(launcher.record);
     let managers = Managers::of(fabric, record);
     let phases = &launcher.phases;
@@ -300,15 +292,14 @@ fn summarise(
         rows.push(Row { phase: phase.name().into(), count: phases.count(phase).done, end_s, took_s });
         before = end;
     }
-    let summary = Summary {
+    Summary {
         phases: rows,
         subnet_up_s: launcher.subnet_up.as_ref().map(|up| up.at.as_secs_f64()),
         unreachable: managers.unreachable(fabric),
         pieces: managers.lines(fabric),
         smps: launcher.subnet_up.as_ref().and_then(|up| up.smps),
         routing: launcher.subnet_up.as_ref().map(|up| up.routing.clone()).unwrap_or_default(),
-    };
-    summary.print(json)
+    }
 }
 
 impl Summary {
@@ -316,10 +307,10 @@ impl Summary {
         if json {
             return print_json(self);
         }
-        let mut table = Table::new(&["phase", "count", "at s", "took s"]);
+        let mut table = Table::headed("phase | count | at s | took s");
         for row in &self.phases {
             let time = |seconds_f: f64| seconds(Duration::from_secs_f64(seconds_f));
-            table.row([row.phase.to_string(), row.count.to_string(), time(row.end_s), time(row.took_s)]);
+            table.row(&[&row.phase, &row.count, &time(row.end_s), &time(row.took_s)]);
         }
         let mut text = table.to_string();
         if let Some(up) = self.subnet_up_s {

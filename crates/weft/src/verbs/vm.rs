@@ -15,13 +15,13 @@ use weft_lab::paints::{self, Colour};
 use weft_lab::view::Lab;
 use weft_lab::vms::{Progress, ask, away, connect, load, start};
 use weft_picture::{Group, Look};
-use weft_process::ClientError;
+use weft_process::unexpected;
 use weft_topology::NodeIndex;
 use weft_wire::{Guid, count_of};
 
 use crate::cli::vm::{VmCreateArgs, VmMigrateArgs, VmPlanArgs, VmVerb, VmWayArgs};
 use crate::drawing;
-use crate::output::{Table, print, print_json, say};
+use crate::output::{Table, or_dash, print, print_json, say};
 use crate::progress;
 
 mod shown;
@@ -113,8 +113,7 @@ fn host<'a>(lab: &'a Lab, name: &str, only: Option<&str>) -> anyhow::Result<(Str
             .hint("a machine moves where switches and cables lead: `weft vm ls` tells where it is"),
         None => Failure::bad_input(format!("`{name}` has no virtual functions"))
             .hint("name a host, such as `weft ps` lists them"),
-    }
-    .into())
+    })
 }
 
 /// An error where another manager has machines of these names: one name stands for one machine.
@@ -128,7 +127,7 @@ fn check_names(lab: &Lab, args: &VmCreateArgs, manager: &str) -> anyhow::Result<
         let ports = ports?;
         if let Some(port) = ports.iter().find(|port| other != manager && clashes(&port.vm)) {
             let message = format!("a virtual machine `{}` runs in another piece of the fabric", port.vm);
-            return Err(Failure::new(message).hint("choose another name; `weft vm ls` lists all").into());
+            return Err(Failure::new(message).hint("choose another name; `weft vm ls` lists all"));
         }
     }
     Ok(())
@@ -164,25 +163,18 @@ fn create(lab: &Lab, args: &VmCreateArgs) -> anyhow::Result<()> {
             have_lids.get_or_insert_with(|| bar(of as u64, "have LIDs")).set_position(lids as u64);
         }
     };
-    let ports = start(
-        lab,
-        manager,
-        VmCreate {
-            name: args.name.clone(),
-            host,
-            vf: args.vf,
-            count: args.count,
-            guid: args.guid.map(Into::into),
-            p_keys: args.pkey.clone(),
-            rate_mbps: args.rate,
-        },
-        &mut hear,
-    )?;
+    let wanted = VmCreate {
+        name: args.name.clone(),
+        host,
+        vf: args.vf,
+        count: args.count,
+        guid: args.guid.map(Into::into),
+        p_keys: args.pkey.clone(),
+        rate_mbps: args.rate,
+    };
+    let ports = start(lab, manager, wanted, &mut hear)?;
     have_lids.iter().for_each(ProgressBar::finish_and_clear);
-    if args.json {
-        return print_json(&ports);
-    }
-    show_created(&ports, args.count.is_some())
+    if args.json { print_json(&ports) } else { show_created(&ports, args.count.is_some()) }
 }
 
 fn show_created(ports: &[VPort], is_fleet: bool) -> anyhow::Result<()> {
@@ -233,33 +225,25 @@ fn list(lab: &Lab, json: bool) -> anyhow::Result<()> {
 }
 
 fn table(ports: &[VPort]) -> String {
-    let mut table = Table::new(&["vm", "state", "host", "vf", "LID", "GUID", "detail"]);
+    let mut table = Table::headed("vm | state | host | vf | LID | GUID | detail");
     for port in ports {
-        let lid = match port.virtual_port_lid {
-            0 => "-".to_owned(),
-            lid => lid.to_string(),
-        };
-        table.row([
-            port.vm.clone(),
-            port.vm_state.clone(),
-            port.system_name.clone(),
-            port.vf.to_string(),
-            lid,
-            format!("0x{}", port.virtual_port_guid),
-            port.detail.clone(),
+        let lid = or_dash(Some(port.virtual_port_lid).filter(|lid| *lid > 0));
+        table.row(&[
+            &port.vm,
+            &port.vm_state,
+            &port.system_name,
+            &port.vf,
+            &lid,
+            &format!("0x{}", port.virtual_port_guid),
+            &port.detail,
         ]);
     }
     table.to_string()
 }
 
 fn way(lab: &Lab, manager: &str, args: &VmWayArgs) -> anyhow::Result<VmWay> {
-    Ok(VmWay {
-        vm: args.name.clone(),
-        host: host(lab, &args.host, Some(manager))?.0,
-        method: args.method,
-        update: args.update,
-        late: args.late,
-    })
+    let &VmWayArgs { method, update, late, .. } = args;
+    Ok(VmWay { vm: args.name.clone(), host: host(lab, &args.host, Some(manager))?.0, method, update, late })
 }
 
 /// A move that is drawn.
@@ -300,7 +284,7 @@ pub(super) fn draw_move(folder: &LabFolder, name: &str, host: &str, look: &mut L
     let manager = manager_of(&lab, name)?;
     let way = VmWay { host: self::host(&lab, host, Some(&manager))?.0, ..way };
     let Answer::VmPlan { writes, .. } = ask(&lab, &manager, Request::VmPlan(way))? else {
-        return Err(ClientError::Unexpected("vm-plan").into());
+        return unexpected("vm-plan");
     };
     put_move(&Lab::load_live(folder)?, &Drawn { name, host, writes: &writes }, look)
 }
@@ -311,7 +295,7 @@ fn plan(lab: &Lab, args: &VmPlanArgs) -> anyhow::Result<()> {
     let manager = manager_of(lab, &args.name)?;
     let way = way(lab, &manager, args)?;
     let Answer::VmPlan { counts, writes, silent } = ask(lab, &manager, Request::VmPlan(way.clone()))? else {
-        return Err(ClientError::Unexpected("vm-plan").into());
+        return unexpected("vm-plan");
     };
     if let Some(path) = picture {
         let live = Lab::load_live(&lab.folder)?;
@@ -348,9 +332,7 @@ fn migrate(lab: &Lab, args: &VmMigrateArgs) -> anyhow::Result<()> {
     if !args.way.json && !foretold.is_empty() {
         say(&shown::silence(&foretold, Some(args.stop_copy)));
     }
-    let Answer::VmMigrate(migration) = ask(lab, &manager, request)? else {
-        return Err(ClientError::Unexpected("vm-migrate").into());
-    };
+    let Answer::VmMigrate(migration) = ask(lab, &manager, request)? else { return unexpected("vm-migrate") };
     // The move may have waited for others, and then been planned again.
     let peers = match shown::peers(lab, &migration.silent) {
         peers if peers.is_empty() && migration.silent_after_ns.is_some() => foretold,

@@ -18,13 +18,13 @@ use tokio::time::{sleep, timeout};
 use weft_bundle::config::keys::Keys;
 use weft_bundle::failure::Failure;
 use weft_bundle::folder::bundle::{Bundle, store};
-use weft_bundle::folder::{self, Base, LabFile, LabFolder, gone};
+use weft_bundle::folder::{self, Base, LabFile, LabFolder};
 use weft_bundle::identity::issue;
 use weft_bundle::names::HUB;
 use weft_bundle::record::LabRecord;
 use weft_link::{Call, Credentials, Peer, PeerAddress, Protocol, VisitorStream, find};
 use weft_managers::door::{Opening, PublicFile};
-use weft_process::{Socket, bind};
+use weft_process::{Socket, bind, next_client};
 
 use crate::site::status::pids;
 
@@ -144,8 +144,7 @@ fn running(folder: &LabFolder) -> anyhow::Result<BTreeMap<String, i32>> {
     let pids = pids(folder)?.context("its status did not come")?;
     for name in LabRecord::load(folder)?.processes().filter(|name| !pids.contains_key(name)) {
         for socket in [folder.control(&name), folder.agent_socket(&name)] {
-            gone(std::fs::remove_file(&socket))
-                .with_context(|| format!("cannot remove {}", socket.display()))?;
+            folder::remove(&socket)?;
         }
     }
     Ok(pids)
@@ -252,8 +251,7 @@ async fn prepared(way: Way<'_>, place: &Path) -> Result<(Call, String, Sockets),
     let (lab, sockets) = prepared.map_err(|error| match call.end_reason() {
         Some(reason) => {
             let why = Failure::new(format!("the hub at {hub} has hung up: {reason}"))
-                .hint("the identity must be an operator's or a viewer's")
-                .into();
+                .hint("the identity must be an operator's or a viewer's");
             if is_refusal(&reason) { NoWay::Refused(why) } else { NoWay::Silent(why) }
         }
         None => NoWay::Silent(error),
@@ -277,8 +275,8 @@ async fn reach(hub: &PeerAddress, credentials: &Credentials) -> anyhow::Result<C
             .hint("is its door open there, and is the identity one of the same laboratory?")
     };
     match reached {
-        Err(_) => Err(failed(format!("no answer within {} s", PATIENCE.as_secs())).into()),
-        Ok(Err(error)) => Err(failed(format!("{:#}", anyhow::Error::from(error))).into()),
+        Err(_) => Err(failed(format!("no answer within {} s", PATIENCE.as_secs()))),
+        Ok(Err(error)) => Err(failed(format!("{:#}", anyhow::Error::from(error)))),
         Ok(Ok(call)) => Ok(call),
     }
 }
@@ -290,8 +288,7 @@ async fn fetch(call: &Call, file: PublicFile, path: &Path) -> anyhow::Result<()>
     timeout(PATIENCE, (&mut stream).take(FILE_BYTES_MAX).read_to_end(&mut content)).await??;
     if content.is_empty() {
         return Err(Failure::new("the hub does not tell what its laboratory consists of")
-            .hint("the identity must be an operator's or a viewer's; the hub's log tells more")
-            .into());
+            .hint("the identity must be an operator's or a viewer's; the hub's log tells more"));
     }
     folder::write(path, &content)
 }
@@ -330,14 +327,8 @@ async fn open(call: &Call, opening: &Opening) -> anyhow::Result<VisitorStream> {
 async fn listen(call: Rc<Call>, socket: Socket, opening: Opening) {
     let mut conversations = JoinSet::new();
     loop {
-        tokio::select! {
-            accepted = socket.accept() => match accepted {
-                Ok(near) => drop(conversations.spawn_local(converse(call.clone(), near, opening.clone()))),
-                // Out of descriptors: the reason may pass, and trying at once again would spin.
-                Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
-            },
-            Some(_) = conversations.join_next() => {}
-        }
+        let near = next_client(|| socket.accept(), &mut conversations).await;
+        conversations.spawn_local(converse(call.clone(), near, opening.clone()));
     }
 }
 

@@ -53,7 +53,7 @@ impl Door<'_> {
     /// An error where a verb does not act on a process behind a door, as the table says.
     fn act(&self, verb: &str) -> anyhow::Result<()> {
         let allowed = table::of(verb, Kind::Door).map(drop);
-        allowed.map_err(|refusal| refusal.failure(&self.process.given).into())
+        allowed.map_err(|refusal| refusal.failure(&self.process.given))
     }
 
     fn kill(&self) -> anyhow::Result<()> {
@@ -107,7 +107,7 @@ impl Door<'_> {
             return Ok(());
         }
         let why = format!("{} has not come back within {} s", self.process.what(), RETURNS.as_secs());
-        Err(Failure::new(why).hint("start it where it ran, as with `docker start CONTAINER`").into())
+        Err(Failure::new(why).hint("start it where it ran, as with `docker start CONTAINER`"))
     }
 
     /// Which life of a process runs, also while the hub has just begun: it does not know of a process before it has heard it. `verb`:
@@ -145,8 +145,7 @@ impl Door<'_> {
             ProcessState::Ended => Ok(None),
             ProcessState::Expected => {
                 Err(Failure::new(format!("the hub has not heard {} yet", self.process.what()))
-                    .hint("`weft ps` tells when it has")
-                    .into())
+                    .hint("`weft ps` tells when it has"))
             }
             _ => Ok(line.incarnation),
         }
@@ -164,6 +163,6 @@ impl Door<'_> {
             return Ok(());
         }
         let failure = Failure::new(format!("{} does not end", self.process.what()));
-        Err(failure.hint("`weft ps` tells how it is").into())
+        Err(failure.hint("`weft ps` tells how it is"))
     }
 }

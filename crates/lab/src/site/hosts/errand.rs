@@ -28,8 +28,8 @@ pub(super) fn run_on(
     }
     let mut all = vec![running];
     match wait_for_one(&mut all, Instant::now() + PATIENCE, None)? {
-        Some(ended) => Ok(ended.finish().map_err(|failed| failed.failure)?),
-        None => Err(silent(host).into()),
+        Some(ended) => ended.finish().map_err(|failed| failed.failure),
+        None => Err(silent(host)),
     }
 }
 
@@ -38,7 +38,7 @@ pub(crate) fn ended_on(
     shares: &Shares,
     lab: &str,
     hosts: &[String],
-) -> anyhow::Result<Vec<(String, Failure)>> {
+) -> anyhow::Result<Vec<(String, anyhow::Error)>> {
     let mut failed = Vec::new();
     let mut running = Vec::new();
     for host in hosts {
@@ -78,7 +78,7 @@ pub(crate) fn wait_for_one(
 }
 
 /// A host that says nothing.
-pub(crate) fn silent(host: &str) -> Failure {
+pub(crate) fn silent(host: &str) -> anyhow::Error {
     Failure::new(format!("{host} does not answer"))
         .hint(format!("`ssh {host}` must log in without a question, and its shell must come to an end"))
 }

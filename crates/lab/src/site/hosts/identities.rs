@@ -25,7 +25,7 @@ pub(in crate::site) fn hand_over(
     bundle: &Bundle,
     record: &LabRecord,
     names: &[String],
-) -> anyhow::Result<Vec<(String, Failure)>> {
+) -> anyhow::Result<Vec<(String, anyhow::Error)>> {
     let mut of_host: BTreeMap<String, Files> = BTreeMap::new();
     for name in names {
         // The hub and people use what lies here.
@@ -40,9 +40,7 @@ pub(in crate::site) fn hand_over(
         archive::pack(&files, &mut archive).context("cannot pack identities")?;
         let arguments = ["--lab", &record.lab, "identity", "take"];
         if let Err(error) = run_on(shares, &host, &arguments, &archive) {
-            let failure =
-                error.downcast::<Failure>().unwrap_or_else(|error| Failure::new(format!("{error:#}")));
-            failed.push((host, failure));
+            failed.push((host, error));
         }
     }
     Ok(failed)
@@ -56,9 +54,7 @@ pub fn take(lab: &LabFolder, from: impl Read) -> anyhow::Result<Vec<String>> {
     };
     let (bundle, record) = (lab.bundle(), LabRecord::load(lab)?);
     let known: BTreeSet<String> = issue::holders(&record).into_iter().collect();
-    let authority = bundle.authority();
-    let authority = weft_bundle::input::read_to_string(&authority)
-        .with_context(|| format!("cannot read {}", authority.display()))?;
+    let authority = weft_bundle::input::text(&bundle.authority())?;
     let mut taken = Vec::new();
     for (file, bytes) in archive::unpack(from).map_err(|error| broken(error.to_string()))? {
         let name = file.strip_prefix(FOLDER).and_then(|file| file.strip_suffix(".pem"));

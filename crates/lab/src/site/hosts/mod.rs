@@ -11,8 +11,6 @@ mod errand;
 mod identities;
 mod ssh;
 
-use std::io::ErrorKind;
-
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use weft_bundle::failure::Failure;
@@ -50,10 +48,7 @@ impl Shares {
     /// Of a laboratory; `None` where it has no share on another host.
     pub(crate) fn load(lab: &LabFolder) -> anyhow::Result<Option<Self>> {
         let path = lab.place(LabFile::Hosts);
-        let text = match weft_bundle::input::read(&path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            text => text.with_context(|| format!("cannot read {}", path.display()))?,
-        };
+        let Some(text) = weft_bundle::input::read_if_any(&path)? else { return Ok(None) };
         serde_json::from_slice(&text).map(Some).with_context(|| format!("{} is invalid", path.display()))
     }
 
@@ -108,8 +103,7 @@ impl Shares {
             .hint(format!(
                 "`weft down --lab {name}` tries again; `weft down --lab {name} --forget` leaves the host alone, where \
                  `weft down --lab {name}` ends what runs"
-            ))
-            .into())
+            )))
     }
 }
 

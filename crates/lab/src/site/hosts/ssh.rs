@@ -66,8 +66,7 @@ impl Ssh {
     fn arguments(&self, host: &str, arguments: &[&str]) -> anyhow::Result<Vec<OsString>> {
         if host.starts_with('-') {
             return Err(Failure::bad_input(format!("`{host}` cannot name a host"))
-                .hint("ssh would take it for an option")
-                .into());
+                .hint("ssh would take it for an option"));
         }
         let mut all: Vec<OsString> = Vec::new();
         if let Some(config) = &self.config {
@@ -118,7 +117,7 @@ impl Running {
             Ok(status) => Err(explain(&self.host, &self.weft, status, &err)),
             Err(error) => {
                 let failure = Failure::new(format!("cannot wait for ssh to {}: {error}", self.host));
-                Err(Failed { failure, untouched: false })
+                Err(Failed { failure: failure.into(), untouched: false })
             }
         }
     }
@@ -127,7 +126,7 @@ impl Running {
 /// Why weft did not do its work on a host.
 #[derive(Debug)]
 pub struct Failed {
-    pub failure: Failure,
+    pub failure: anyhow::Error,
     /// Nothing of it is left there, if anything was begun.
     pub untouched: bool,
 }
@@ -174,7 +173,7 @@ fn explain(host: &str, weft: &str, status: ExitStatus, err: &str) -> Failed {
     Failed { failure, untouched }
 }
 
-fn failure(host: &str, weft: &str, status: ExitStatus, err: &str) -> Failure {
+fn failure(host: &str, weft: &str, status: ExitStatus, err: &str) -> anyhow::Error {
     let lines: Vec<&str> = err.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let last = lines.last().copied().unwrap_or("it said nothing");
     let own = env!("CARGO_PKG_VERSION");
@@ -213,10 +212,7 @@ fn failure(host: &str, weft: &str, status: ExitStatus, err: &str) -> Failure {
                 _ if what.starts_with("unexpected argument") => Some(format!("install weft {own} on {host}")),
                 hint => hint.map(|hint| weft_wire::Printable(hint).to_string()),
             };
-            match hint {
-                Some(hint) => failure.hint(hint),
-                None => failure,
-            }
+            failure.hint_if_any(hint)
         }
     }
 }
@@ -274,8 +270,7 @@ mod tests {
             ),
             (1, "noise\nerror: it is so\nhint: do that\n", "a: it is so", "do that"),
         ] {
-            let failure =
-                anyhow::Error::from(explain("a", "weft", ExitStatus::from_raw(code << 8), err).failure);
+            let failure = explain("a", "weft", ExitStatus::from_raw(code << 8), err).failure;
             let said = weft_bundle::failure::in_words(&failure);
             assert!(said.contains(what) && said.contains(hint), "{said}");
         }

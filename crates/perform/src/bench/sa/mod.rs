@@ -132,8 +132,7 @@ pub fn run(folder: &LabFolder, options: &Options) -> anyhow::Result<Report> {
     quiet::judge(others_used, options.allow_busy)?;
     if tally.samples.is_empty() && tally.failed > 0 {
         return Err(Failure::new("subnet administration answers no question")
-            .hint("`weft status` says whether a subnet manager is in charge")
-            .into());
+            .hint("`weft status` says whether a subnet manager is in charge"));
     }
     let Tally { samples, lookups, records, busy, repeated, failed, began, ended } = tally;
     let took_s = began.zip(ended).map_or(0.0, |(began, ended)| ended.duration_since(began).as_secs_f64());
@@ -202,8 +201,7 @@ fn jobs(lab: &Lab, options: &Options) -> anyhow::Result<Vec<Job>> {
     let seats = seats(&live);
     if seats.len() < 2 {
         return Err(Failure::new("fewer than two hosts have a subnet manager to ask")
-            .hint("`weft status` says whether the subnet is up")
-            .into());
+            .hint("`weft status` says whether the subnet is up"));
     }
     let guids: Vec<Guid> = seats.iter().map(|seat| seat.guid).collect();
     let jobs = (0..options.clients as usize).map(|nth| {

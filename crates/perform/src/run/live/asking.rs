@@ -47,16 +47,12 @@ impl Live<'_, '_> {
             .iter()
             .filter_map(|(agent, queue)| Some((agent.clone(), queue.front()?.1.clone())))
             .collect();
-        let failed = ask_kept(
-            &self.lab.folder,
-            &mut self.clients,
-            firsts.iter().map(|(agent, request)| (agent.as_str(), request)),
-            |agent, _| {
-                let queue = queues.get_mut(agent)?;
-                queue.pop_front();
-                queue.front().map(|(_, request)| request.clone())
-            },
-        )?;
+        let asked = firsts.iter().map(|(agent, request)| (agent.as_str(), request));
+        let failed = ask_kept(&self.lab.folder, Some(&mut self.clients), asked, |agent, _| {
+            let queue = queues.get_mut(agent)?;
+            queue.pop_front();
+            queue.front().map(|(_, request)| request.clone())
+        })?;
         for (agent, error) in failed {
             let refused = queues.get(agent).and_then(|queue| queue.front());
             match (error, refused) {
@@ -104,7 +100,7 @@ impl Live<'_, '_> {
         take: impl FnMut(&str, Answer) -> Option<Request>,
     ) -> anyhow::Result<()> {
         let firsts = agents.iter().map(|agent| (agent.as_str(), first));
-        let failed = ask_kept(&self.lab.folder, &mut self.clients, firsts, take)?;
+        let failed = ask_kept(&self.lab.folder, Some(&mut self.clients), firsts, take)?;
         failed.into_iter().try_for_each(|(agent, error)| alive(agent, error))
     }
 

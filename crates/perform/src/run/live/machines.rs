@@ -18,7 +18,7 @@ use weft_host::traffic::{Command, FlowReport};
 use weft_machine::Time;
 use weft_process::{Client, ClientError};
 use weft_topology::NodeIndex;
-use weft_vm::{Detach, Migrate};
+use weft_vm::{Detach, Migrate, Route};
 use weft_wire::{Guid, PortNum};
 
 use super::{LOOK, Live};
@@ -30,6 +30,7 @@ const START_PATIENCE: Duration = Duration::from_secs(60);
 const PATIENCE: Duration = Duration::from_secs(160);
 
 /// The machines of a live run.
+#[derive(Default)]
 pub(super) struct Machines {
     migrations: Migrations<u64>,
     /// Those under way: the machines, by the functions that they started in.
@@ -45,8 +46,13 @@ pub(super) struct Machines {
     /// Commands for machines that are on their way.
     waiting: Vec<(NodeIndex, Command)>,
     marks: Vec<Mark>,
+    answers: Answers,
+}
+
+/// A way for the VM manager's answers.
+struct Answers {
     sender: mpsc::Sender<Heard>,
-    answers: mpsc::Receiver<Heard>,
+    come: mpsc::Receiver<Heard>,
 }
 
 /// The VM manager's answer to a migration.
@@ -56,21 +62,10 @@ struct Heard {
     answer: Result<Box<VmMigration>, String>,
 }
 
-impl Default for Machines {
+impl Default for Answers {
     fn default() -> Self {
-        let (sender, answers) = mpsc::channel();
-        Self {
-            migrations: Migrations::default(),
-            moving: BTreeMap::new(),
-            agents: BTreeMap::new(),
-            hosts: BTreeMap::new(),
-            functions: BTreeMap::new(),
-            now_in: BTreeMap::new(),
-            waiting: Vec::new(),
-            marks: Vec::new(),
-            sender,
-            answers,
-        }
+        let (sender, come) = mpsc::channel();
+        Self { sender, come }
     }
 }
 
@@ -106,8 +101,7 @@ impl Live<'_, '_> {
         while let Some(down) = self.machine_without_port()? {
             if Instant::now() > until {
                 return Err(Failure::new(format!("the port of `{down}` does not become active"))
-                    .hint("a laboratory of `weft up --vfs` shows more: weft status, weft vm ls")
-                    .into());
+                    .hint("a laboratory of `weft up --vfs` shows more: weft status, weft vm ls"));
             }
             self.launcher.serve_until(Instant::now() + LOOK)?;
         }
@@ -175,7 +169,7 @@ impl Live<'_, '_> {
         let id = self.machines.migrations.records().len() as u64;
         self.machines.migrations.begin(id, migrate, at, before);
         self.machines.moving.insert(id, born);
-        let (control, sender) = (self.lab.folder.control(VMM), self.machines.sender.clone());
+        let (control, sender) = (self.lab.folder.control(VMM), self.machines.answers.sender.clone());
         let request = Request::VmMigrate(told(migrate));
         let ask = move || {
             let answer = Client::connect(&control).and_then(|mut client| client.ask(request, PATIENCE));
@@ -210,7 +204,7 @@ impl Live<'_, '_> {
 
     /// Takes the VM manager's answers that have come.
     pub(super) fn hear_machines(&mut self) -> anyhow::Result<()> {
-        while let Ok(Heard { id, at, answer }) = self.machines.answers.try_recv() {
+        while let Ok(Heard { id, at, answer }) = self.machines.answers.come.try_recv() {
             let (now, plan) = (self.received()?, self.plan);
             let Some(vms) = &plan.vms else { continue };
             let born = self.machines.moving.remove(&id);
@@ -282,13 +276,8 @@ pub(super) fn merged(all: Vec<(NodeIndex, Vec<FlowReport>)>) -> Vec<(NodeIndex, 
 
 /// A migration in the control protocol's words.
 fn told(migrate: &Migrate) -> VmMigrate {
-    let way = VmWay {
-        vm: migrate.vm.to_string(),
-        host: migrate.host.to_string(),
-        method: migrate.route.method,
-        update: migrate.route.order,
-        late: migrate.route.late,
-    };
+    let Route { method, order: update, late } = migrate.route;
+    let way = VmWay { vm: migrate.vm.to_string(), host: migrate.host.to_string(), method, update, late };
     VmMigrate {
         way,
         cold: migrate.cold,

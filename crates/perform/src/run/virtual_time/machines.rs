@@ -25,14 +25,8 @@ pub(super) struct Machines {
 /// A fabric with slots and a VM manager, where the plan has machines.
 pub(super) fn with_slots(plan: &Plan, options: SimOptions) -> SimOptions {
     let Some(vms) = &plan.vms else { return options };
-    SimOptions {
-        adapters: vms.adapters.clone(),
-        recabling: true,
-        empty_slots: vms.is_dynamic,
-        with_vmm: true,
-        vmm_port: Some(vms.vmm_at),
-        ..options
-    }
+    let (adapters, vmm_port) = (vms.adapters.clone(), Some(vms.vmm_at));
+    SimOptions { adapters, recabling: true, empty_slots: vms.is_dynamic, with_vmm: true, vmm_port, ..options }
 }
 
 impl Machines {

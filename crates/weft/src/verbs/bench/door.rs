@@ -41,15 +41,15 @@ fn files(report: &Report) -> BTreeMap<String, String> {
 }
 
 fn text(report: &Report) -> String {
-    let mut table = Table::new(&["medians", "pairs", "socket s", "QUIC s", "ratio", "wanted"]);
+    let mut table = Table::headed("medians | pairs | socket s | QUIC s | ratio | wanted");
     for compared in &report.compared {
-        table.row([
-            compared.what.to_owned(),
-            compared.socket_s.len().to_string(),
-            format!("{:.3}", compared.socket_median_s),
-            format!("{:.3}", compared.quic_median_s),
-            format!("{:.2}", compared.ratio),
-            format!("<= {:.1}", compared.wanted_at_most),
+        table.row(&[
+            &compared.what,
+            &compared.socket_s.len(),
+            &format!("{:.3}", compared.socket_median_s),
+            &format!("{:.3}", compared.quic_median_s),
+            &format!("{:.2}", compared.ratio),
+            &format!("<= {:.1}", compared.wanted_at_most),
         ]);
     }
     let (machine, file, arguments) = (&report.machine, &report.file, report.arguments.join(" "));

@@ -14,14 +14,14 @@ pub(super) fn text(report: &Report) -> String {
     let mut text =
         format!("{}\nattached to `{}`, devices {held}\n\n", measured.machine, measured.attached_to);
     let mut table =
-        Table::new(&["window", "Gets/s, directed", "LID-routed", "LFT Sets/s, directed", "LID-routed"]);
+        Table::headed("window | Gets/s, directed | LID-routed | LFT Sets/s, directed | LID-routed");
     for window in WINDOWS {
         let rate = |kind, route| {
             let found = measured.to_all(kind, route).find(|series| series.window == window);
             or_dash(found.map(|series| format!("{:.0}", series.per_second())))
         };
         let rates = Kind::ALL.into_iter().flat_map(|kind| Route::ALL.map(|route| rate(kind, route)));
-        table.row([window.to_string()].into_iter().chain(rates));
+        table.cells([window.to_string()].into_iter().chain(rates));
     }
     text += &format!("acknowledged by {} switches in turns\n{table}\n", measured.switches.len());
     if let Some(costs) = &report.costs {

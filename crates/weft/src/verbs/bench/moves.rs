@@ -14,16 +14,9 @@ pub(in crate::verbs) fn run(folder: &LabFolder, args: &BenchMoveArgs) -> anyhow:
 }
 
 fn text(report: &Report) -> String {
-    let mut table = Table::new(&[
-        "moves",
-        "count",
-        "LFT SMPs",
-        "rounds",
-        "median ms",
-        "p90 ms",
-        "downtime, median ms",
-        "p90 ms",
-    ]);
+    let mut table = Table::headed(
+        "moves | count | LFT SMPs | rounds | median ms | p90 ms | downtime, median ms | p90 ms",
+    );
     for (what, series) in [("within a leaf", &report.within_a_leaf), ("across", &report.across)] {
         let range = |counts: &[u32]| match (counts.iter().min(), counts.iter().max()) {
             (Some(least), Some(most)) if least == most => least.to_string(),
@@ -31,15 +24,15 @@ fn text(report: &Report) -> String {
             _ => "-".to_owned(),
         };
         let ms = |value: f64| format!("{value:.2}");
-        table.row([
-            what.to_owned(),
-            series.took_ms.len().to_string(),
-            range(&series.smps),
-            range(&series.rounds),
-            ms(series.took.median_ms),
-            ms(series.took.p90_ms),
-            ms(series.downtime.median_ms),
-            ms(series.downtime.p90_ms),
+        table.row(&[
+            &what,
+            &series.took_ms.len(),
+            &range(&series.smps),
+            &range(&series.rounds),
+            &ms(series.took.median_ms),
+            &ms(series.took.p90_ms),
+            &ms(series.downtime.median_ms),
+            &ms(series.downtime.p90_ms),
         ]);
     }
     format!(

@@ -15,28 +15,19 @@ pub(in crate::verbs) fn run(folder: &LabFolder, args: &BenchSaArgs) -> anyhow::R
 }
 
 fn text(report: &Report) -> String {
-    let mut table = Table::new(&[
-        "manager",
-        "clients",
-        "window",
-        "answers/s",
-        "p50 us",
-        "p99 us",
-        "max us",
-        "busy",
-        "failed",
-    ]);
+    let mut table =
+        Table::headed("manager | clients | window | answers/s | p50 us | p99 us | max us | busy | failed");
     let us = |value: f64| format!("{value:.0}");
-    table.row([
-        report.manager.to_owned(),
-        report.clients.to_string(),
-        report.window.to_string(),
-        format!("{:.0}", report.answers_per_s),
-        us(report.answer_us.p50),
-        us(report.answer_us.p99),
-        us(report.longest_us),
-        report.busy.to_string(),
-        report.failed.to_string(),
+    table.row(&[
+        &report.manager,
+        &report.clients,
+        &report.window,
+        &format!("{:.0}", report.answers_per_s),
+        &us(report.answer_us.p50),
+        &us(report.answer_us.p99),
+        &us(report.longest_us),
+        &report.busy,
+        &report.failed,
     ]);
     let (machine, lab, hosts, agents) = (&report.machine, &report.lab, report.hosts, report.agents);
     let (lookups, answers, records, took) = (report.lookups, report.answers, report.records, report.took_s);

@@ -27,10 +27,10 @@ fn text(report: &Report) -> String {
     let us = |value: f64| format!("{value:.1}");
     let mut text = format!("{}\nattached to `{}`\n\n", report.machine, report.attached_to);
     for compared in &report.compared {
-        let mut table = Table::new(&["round trip, one at a time", "p50 us", "p99 us", "ratio"]);
+        let mut table = Table::headed("round trip, one at a time | p50 us | p99 us | ratio");
         let mut row = |what: &str, quantiles: Quantiles, ratio: Option<f64>| {
             let ratio = ratio.map_or_else(String::new, |ratio| format!("{ratio:.2}"));
-            table.row([what.to_owned(), us(quantiles.p50), us(quantiles.p99), ratio]);
+            table.row(&[&what, &us(quantiles.p50), &us(quantiles.p99), &ratio]);
         };
         row("bare QUIC datagram, 290 bytes", compared.bare_quic_us, Some(1.0));
         row("program to its own agent", compared.own_agent_us, None);
@@ -43,23 +43,22 @@ fn text(report: &Report) -> String {
         );
     }
     let mut hops =
-        Table::new(&["hops, all on one core", "to", "directed p50 us", "p99", "LID-routed p50 us", "p99"]);
+        Table::headed("hops, all on one core | to | directed p50 us | p99 | LID-routed p50 us | p99");
     for row in &report.hops {
         let lid = |pick: fn(&Quantiles) -> f64| or_dash(row.lid_routed_us.as_ref().map(pick).map(us));
-        hops.row([
-            row.hops.to_string(),
-            row.target.clone(),
-            us(row.directed_us.p50),
-            us(row.directed_us.p99),
-            lid(|quantiles| quantiles.p50),
-            lid(|quantiles| quantiles.p99),
+        hops.row(&[
+            &row.hops,
+            &row.target,
+            &us(row.directed_us.p50),
+            &us(row.directed_us.p99),
+            &lid(|quantiles| quantiles.p50),
+            &lid(|quantiles| quantiles.p99),
         ]);
     }
-    let mut windows =
-        Table::new(&["window, placed by the scheduler", "SMPs/s, neighbour", "SMPs/s, farthest"]);
+    let mut windows = Table::headed("window, placed by the scheduler | SMPs/s, neighbour | SMPs/s, farthest");
     for row in &report.windows {
         let rate = |value: f64| format!("{value:.0}");
-        windows.row([row.window.to_string(), rate(row.neighbour_per_s), rate(row.farthest_per_s)]);
+        windows.row(&[&row.window, &rate(row.neighbour_per_s), &rate(row.farthest_per_s)]);
     }
     text += &format!("{hops}\n{windows}\n");
     text + &format!("everything else used {:.1} % of a core meanwhile\n", report.others_used * 100.0)

@@ -58,12 +58,8 @@ pub(super) fn run(folder: &LabFolder, args: &FlowObserveArgs) -> anyhow::Result<
     let end = |name: &Option<String>| {
         name.as_deref().map(|name| names.lab.find(name).map(|node| names.name_of(node))).transpose()
     };
-    let wanted = Wanted {
-        from: end(&args.from)?,
-        to: end(&args.to)?,
-        partition: args.partition,
-        verdicts: args.verdict.clone(),
-    };
+    let (from, to) = (end(&args.from)?, end(&args.to)?);
+    let wanted = Wanted { from, to, partition: args.partition, verdicts: args.verdict.clone() };
     let mut show = |told: Vec<Told>| {
         let mut text = String::new();
         for told in told {
@@ -197,19 +193,8 @@ impl Names {
             _ => return None,
         };
         let [from, to] = self.flows.get(&flow).cloned().map_or([None, None], |ends| ends.map(Some));
-        let (at, service_level, p_key) = (None, None, None);
-        Some(Observed {
-            time,
-            verdict,
-            flows: vec![flow],
-            from,
-            to,
-            at,
-            service_level,
-            p_key,
-            reason,
-            more: 0,
-        })
+        let (flows, at, service_level, p_key, more) = (vec![flow], None, None, None, 0);
+        Some(Observed { time, verdict, flows, from, to, at, service_level, p_key, reason, more })
     }
 }
 

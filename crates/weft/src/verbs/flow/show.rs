@@ -29,17 +29,12 @@ pub(super) fn run(folder: &LabFolder, name: &str, json: bool) -> anyhow::Result<
     let (flows, units) = flows::list_in_units(folder)?;
     let Some(flow) = flows.iter().find(|flow| flow.name == name) else {
         let failure = Failure::bad_input(format!("no flow is called `{}`", name.escape_debug()));
-        return Err(failure.hint("`weft flow ls` lists them").into());
+        return Err(failure.hint("`weft flow ls` lists them"));
     };
     let lab = Lab::load_live(folder)?;
     let path = flows::paths(&lab, &flows, |flow| flow.name == name, LOOK)?.pop();
     let flow = flow.clone();
-    let path = path.unwrap_or_else(|| FlowPath {
-        flow: flow.name.clone(),
-        lid: None,
-        hops: Vec::new(),
-        problem: None,
-    });
+    let path = path.unwrap_or_else(|| FlowPath { flow: flow.name.clone(), ..FlowPath::default() });
     let shown = Shown { flow, path };
     if json { print_json(&shown) } else { print(&shown.to_text(units)) }
 }
@@ -112,16 +107,16 @@ fn table(hops: &[FlowHop], units: Units) -> Table {
         "shared with",
     ]);
     for (number, FlowHop { hop, lane, rate, wait, shared_with }) in (1..).zip(hops) {
-        table.row([
-            format!("{number}"),
-            hop.node.clone(),
-            hop.out_port.to_string(),
-            or_dash(*lane),
-            hop.in_port.to_string(),
-            hop.peer.clone(),
-            format!("{rate:.3}"),
-            or_dash(wait.map(|share| format!("{:.1}", share * 100.0))),
-            shared(shared_with),
+        table.row(&[
+            &number,
+            &hop.node,
+            &hop.out_port,
+            &or_dash(*lane),
+            &hop.in_port,
+            &hop.peer,
+            &format!("{rate:.3}"),
+            &or_dash(wait.map(|share| format!("{:.1}", share * 100.0))),
+            &shared(shared_with),
         ]);
     }
     table

@@ -144,8 +144,7 @@ fn participants(args: &CompareArgs, inputs: &Inputs, traffic: Traffic) -> anyhow
             let Some(partition) = list.clone().find(|partition| partition.name == *name) else {
                 let names: Vec<&str> = list.map(|partition| partition.name.as_str()).collect();
                 return Err(Failure::bad_input(format!("no partition is called `{name}`"))
-                    .hint(format!("there are {}", names.join(", ")))
-                    .into());
+                    .hint(format!("there are {}", names.join(", "))));
             };
             members(&inputs.fabric, &inputs.lids, partition)
         }
@@ -163,12 +162,8 @@ fn participants(args: &CompareArgs, inputs: &Inputs, traffic: Traffic) -> anyhow
         Traffic::Versus(..) => {
             let count = args.victims.unwrap_or(lids.len() / 2);
             if !(1..lids.len()).contains(&count) {
-                return Err(Failure::bad_input(format!(
-                    "--victims must be 1 to {}, not {count}",
-                    lids.len() - 1
-                ))
-                .hint("the other hosts run the second pattern")
-                .into());
+                let message = format!("--victims must be 1 to {}, not {count}", lids.len() - 1);
+                return Err(Failure::bad_input(message).hint("the other hosts run the second pattern"));
             }
             Ok(Participants::drawn(lids, count, args.seed))
         }

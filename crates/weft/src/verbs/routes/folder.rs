@@ -41,13 +41,11 @@ struct ReportFile {
     /// What the engine did.
     report: EngineReport,
     /// How far each switch of a tree is from the roots, by node GUID.
-    #[serde(default)]
     ranks: Option<BTreeMap<String, u32>>,
     /// LIDs of virtual functions, by port GUID.
     #[serde(default)]
     virtual_lids: BTreeMap<String, Vec<u16>>,
     /// The service levels, where they are too many for the file of ibdmchk.
-    #[serde(default)]
     service_levels: Option<ServiceLevels>,
 }
 
@@ -178,11 +176,8 @@ pub(super) fn read(folder: &Path, fabric: &Fabric) -> anyhow::Result<Saved> {
     let levels = psl.or(report.service_levels).unwrap_or_default();
     if !levels.is_whole() {
         let path = folder.join(REPORT);
-        return Err(Failure::bad_input(format!(
-            "{}: its service levels contradict each other",
-            path.display()
-        ))
-        .into());
+        let message = format!("{}: its service levels contradict each other", path.display());
+        return Err(Failure::bad_input(message).into());
     }
     let routing = Routing { routes, levels, lanes: lanes.unwrap_or_default(), ranks, report: report.report };
     Ok(Saved { lids, routing, levels_known })
@@ -228,7 +223,7 @@ fn read_tables(folder: &Path, fabric: &Fabric) -> anyhow::Result<Routes> {
         Failure::bad_input(format!("{} holds neither {LFTS} nor {FDBS}", folder.display()))
             .hint("`weft routes compute --dump` writes them, and OpenSM with -D 0x43")
     };
-    Ok(tables.ok_or_else(missing)?)
+    tables.ok_or_else(missing)
 }
 
 fn read_lanes(folder: &Path, fabric: &Fabric) -> anyhow::Result<Option<LaneMap>> {

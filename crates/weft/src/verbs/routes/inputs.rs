@@ -39,8 +39,7 @@ impl Inputs {
                 with_hosts.len(),
                 file.display()
             ))
-            .hint("give it a file of one piece; `weft topo check FILE` counts them")
-            .into());
+            .hint("give it a file of one piece; `weft topo check FILE` counts them"));
         }
         let piece = |piece: u32| {
             let name = fabric.piece_label(&pieces, piece);

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use serde::Serialize;
-use weft_routing::{ENGINES, Lids, PROGRAM_OPTIONS, Routing};
+use weft_routing::{ENGINES, Engine, Lids, PROGRAM_OPTIONS, Routing};
 use weft_topology::Fabric;
 
 use crate::cli::engine::EngineArgs;
@@ -61,11 +61,11 @@ struct Listed {
 fn engines(json: bool) -> anyhow::Result<()> {
     let words =
         |options: &[&str]| options.iter().map(|option| format!("--{}", option.replace('_', "-"))).collect();
-    let own = ENGINES.iter().map(|engine| Listed {
-        name: engine.name,
-        about: engine.about,
-        deadlock_free: engine.deadlock_free,
-        options: words(engine.options),
+    let own = ENGINES.iter().map(|&Engine { name, about, options, deadlock_free, .. }| Listed {
+        name,
+        about,
+        deadlock_free,
+        options: words(options),
     });
     let program = Listed {
         name: "exec:PROGRAM",
@@ -77,10 +77,10 @@ fn engines(json: bool) -> anyhow::Result<()> {
     if json {
         return print_json(&listed);
     }
-    let mut table = Table::new(&["engine", "what it does", "deadlock-free", "options"]);
+    let mut table = Table::headed("engine | what it does | deadlock-free | options");
     for engine in listed {
         let free = if engine.deadlock_free { "yes" } else { "no" };
-        table.row([engine.name.into(), engine.about.into(), free.into(), engine.options.join(" ")]);
+        table.row(&[&engine.name, &engine.about, &free, &engine.options.join(" ")]);
     }
     print(&table.to_string())
 }

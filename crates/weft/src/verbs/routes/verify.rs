@@ -48,8 +48,7 @@ pub(super) fn run(args: &VerifyArgs) -> anyhow::Result<ExitCode> {
     levels_known &= old.as_ref().is_none_or(|old| old.levels_known);
     if old.as_ref().is_some_and(|old| old.lids != lids) {
         return Err(Failure::bad_input("the two routings are for different LIDs")
-            .hint("compute the new one with --lids and the old one's guid2lid")
-            .into());
+            .hint("compute the new one with --lids and the old one's guid2lid"));
     }
     let partitions = args.partitions.as_ref().map(|path| load_partitions(path, &fabric)).transpose()?;
     // Who tells ranks claims to go up and then down.

@@ -14,30 +14,22 @@ pub(super) fn run(args: &MigrationSignallingArgs) -> anyhow::Result<ExitCode> {
 
 #[allow(clippy::ptr_arg, reason = "what is shown is a list")]
 fn text(rows: &Vec<Row>) -> String {
-    let mut table = Table::new(&[
-        "servers",
-        "machines each",
-        "subscribed",
-        "at first",
-        "paper's",
-        "a move",
-        "notices",
-        "paper's",
-        "ratio",
-        "handed on",
-    ]);
+    let mut table = Table::headed(
+        "servers | machines each | subscribed | at first | paper's | a move | notices | paper's | ratio | \
+         handed on",
+    );
     for row in rows {
-        table.row([
-            row.servers.to_string(),
-            row.machines.to_string(),
-            row.subscribers.to_owned(),
-            row.start.to_string(),
-            row.paper_start.to_string(),
-            row.a_move.to_string(),
-            row.notices.to_string(),
-            row.paper_notices.to_string(),
-            format!("{:.2}", row.notices as f64 / row.paper_notices.max(1) as f64),
-            row.handed_on.to_string(),
+        table.row(&[
+            &row.servers,
+            &row.machines,
+            &row.subscribers,
+            &row.start,
+            &row.paper_start,
+            &row.a_move,
+            &row.notices,
+            &row.paper_notices,
+            &format!("{:.2}", row.notices as f64 / row.paper_notices.max(1) as f64),
+            &row.handed_on,
         ]);
     }
     format!(

@@ -44,8 +44,7 @@ fn chosen(args: &MigrationsArgs) -> anyhow::Result<Vec<Case>> {
         || !args.occupancies.is_empty();
     if !args.table4 && !anything {
         return Err(Failure::bad_input("no combination is named")
-            .hint("`--table4` studies all 126; `--topology 4-ary-2-full` those of one tree")
-            .into());
+            .hint("`--table4` studies all 126; `--topology 4-ary-2-full` those of one tree"));
     }
     let (patterns, starts) = (&args.scenarios, &args.starts);
     let fits = |case: &Case| {
@@ -57,8 +56,7 @@ fn chosen(args: &MigrationsArgs) -> anyhow::Result<Vec<Case>> {
     let cases: Vec<Case> = cases().filter(fits).collect();
     if cases.is_empty() {
         return Err(Failure::bad_input("table 4 has no such combination")
-            .hint("from a uniform start nothing migrates to-uniform: choose `--start random`")
-            .into());
+            .hint("from a uniform start nothing migrates to-uniform: choose `--start random`"));
     }
     Ok(cases)
 }
@@ -112,31 +110,22 @@ fn progress(cases: usize, share: f64, took: Duration) -> String {
 }
 
 fn text(report: &Report) -> String {
-    let mut table = Table::new(&[
-        "topology",
-        "start",
-        "scenario",
-        "in use",
-        "migrations",
-        "FTreeMinRC",
-        "ItRC",
-        "bandwidth",
-        "fresh",
-        "loss",
-    ]);
+    let mut table = Table::headed(
+        "topology | start | scenario | in use | migrations | FTreeMinRC | ItRC | bandwidth | fresh | loss",
+    );
     for result in &report.cases {
         let Some(last) = result.tenths.last() else { continue };
-        table.row([
-            result.case.topology.to_string(),
-            result.case.start.to_string(),
-            result.case.pattern.to_string(),
-            format!("{}%", result.case.occupancy),
-            last.migrations.to_string(),
-            format!("{:.1}", result.ftreeminrc.mean),
-            format!("{:.1}", result.itrc.mean),
-            format!("{:.4}", last.ftreeminrc.mean),
-            format!("{:.4}", last.fresh.mean),
-            format!("{:.2}%", last.loss_percent()),
+        table.row(&[
+            &result.case.topology,
+            &result.case.start,
+            &result.case.pattern,
+            &format!("{}%", result.case.occupancy),
+            &last.migrations,
+            &format!("{:.1}", result.ftreeminrc.mean),
+            &format!("{:.1}", result.itrc.mean),
+            &format!("{:.4}", last.ftreeminrc.mean),
+            &format!("{:.4}", last.fresh.mean),
+            &format!("{:.2}%", last.loss_percent()),
         ]);
     }
     let mut text = format!(

@@ -31,21 +31,21 @@ pub(super) fn run(args: &SignallingArgs) -> anyhow::Result<ExitCode> {
 
 fn text(found: &Found) -> String {
     let mut table =
-        Table::new(&["switches", "changes", "method", "MADs", "MB", "paper's MB", "ratio", "latency ms"]);
+        Table::headed("switches | changes | method | MADs | MB | paper's MB | ratio | latency ms");
     let mut add = |row: &Row, mark: &str| {
         for one in &row.methods {
             let megabytes = |bytes: u64| format!("{:.3}", bytes as f64 / 1e6);
             let is_paper = one.paper_bytes > 0;
             let ratio = one.bytes as f64 / one.paper_bytes.max(1) as f64;
-            table.row([
-                format!("{}{mark}", row.switches),
-                row.changes.to_string(),
-                one.method.to_string(),
-                one.mads.to_string(),
-                megabytes(one.bytes),
-                megabytes(one.paper_bytes),
-                if is_paper { format!("{ratio:.2}") } else { "-".to_owned() },
-                format!("{:.1}", one.latency_ms),
+            table.row(&[
+                &format!("{}{mark}", row.switches),
+                &row.changes,
+                &one.method,
+                &one.mads,
+                &megabytes(one.bytes),
+                &megabytes(one.paper_bytes),
+                &if is_paper { format!("{ratio:.2}") } else { "-".to_owned() },
+                &format!("{:.1}", one.latency_ms),
             ]);
         }
     };

@@ -38,8 +38,7 @@ pub(super) fn run(lab: &LabFolder, args: &TopArgs) -> anyhow::Result<()> {
     let record = LabRecord::load(lab)?;
     if record.pms.is_empty() {
         return Err(Failure::new(format!("the laboratory `{}` has no performance manager", lab.name()))
-            .hint("start it with `weft up --pm`")
-            .into());
+            .hint("start it with `weft up --pm`"));
     }
     let mut watch = Watch { lab, known: Lab::load(lab)?, lanes: Lanes::default() };
     let once = args.json || args.once || !std::io::stdout().is_terminal();
@@ -166,8 +165,7 @@ impl Watch<'_> {
                 Some(picture) if is_late || !picture.running || picture.has_lanes() => return Ok(picture),
                 None if is_late => {
                     return Err(Failure::new("the performance manager does not answer")
-                        .hint("`weft ps` tells whether it runs, its file under logs in the laboratory's folder why not")
-                        .into());
+                        .hint("`weft ps` tells whether it runs, its file under logs in the laboratory's folder why not"));
                 }
                 _ => {}
             }

@@ -253,17 +253,17 @@ impl Picture {
         let mut table =
             Table::new(&["node", "port", "to", RATE, SENT, RECEIVED, USED, "waiting %", LANES, "state"]);
         for port in self.ports.iter().take(rows) {
-            table.row([
-                port.node.clone(),
-                port.port.to_string(),
-                port.peer.clone().unwrap_or_else(|| "-".into()),
-                format!("{:.1}", port.rate_gbps),
-                format!("{:.3}", port.xmit_gbps),
-                format!("{:.3}", port.rcv_gbps),
-                format!("{:.1}", port.utilisation * 100.0),
-                format!("{:.1}", port.wait * 100.0),
-                port.lanes_text(),
-                port.state().to_owned(),
+            table.row(&[
+                &port.node,
+                &port.port,
+                &port.peer.as_deref().unwrap_or("-"),
+                &format!("{:.1}", port.rate_gbps),
+                &format!("{:.3}", port.xmit_gbps),
+                &format!("{:.3}", port.rcv_gbps),
+                &format!("{:.1}", port.utilisation * 100.0),
+                &format!("{:.1}", port.wait * 100.0),
+                &port.lanes_text(),
+                &port.state(),
             ]);
         }
         table

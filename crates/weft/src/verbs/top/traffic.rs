@@ -122,17 +122,17 @@ pub(super) fn flows_table(flows: &[Flow]) -> Table {
         Table::new(&["flow", unit, "state", "from", "to", "p50", "p99", "SL", "repeated", "detail"]);
     for flow in flows {
         let micros = |time: Option<f64>| or_dash(time.map(|micros| format!("{micros:.1} µs")));
-        table.row([
-            flow.name.clone(),
-            format!("{:.3}", flow.rate),
-            flow.state.name().to_owned(),
-            flow.from.clone(),
-            flow.to.clone(),
-            micros(flow.p50_us),
-            micros(flow.p99_us),
-            or_dash(flow.service_level),
-            flow.repeated.to_string(),
-            flow.detail.clone(),
+        table.row(&[
+            &flow.name,
+            &format!("{:.3}", flow.rate),
+            &flow.state.name(),
+            &flow.from,
+            &flow.to,
+            &micros(flow.p50_us),
+            &micros(flow.p99_us),
+            &or_dash(flow.service_level),
+            &flow.repeated,
+            &flow.detail,
         ]);
     }
     table
@@ -140,15 +140,9 @@ pub(super) fn flows_table(flows: &[Flow]) -> Table {
 
 /// The table of machines.
 pub(super) fn machines_table(machines: &[Machine]) -> Table {
-    let mut table = Table::new(&["machine", "host", "state", "LID", "slot"]);
+    let mut table = Table::headed("machine | host | state | LID | slot");
     for machine in machines {
-        table.row([
-            machine.name.clone(),
-            machine.host.clone(),
-            machine.state.to_string(),
-            machine.lid.to_string(),
-            machine.slot.clone(),
-        ]);
+        table.row(&[&machine.name, &machine.host, &machine.state, &machine.lid, &machine.slot]);
     }
     table
 }

@@ -56,14 +56,11 @@ pub(super) fn draft_switch(
     args: &AddSwitchArgs,
     newcomer: &Newcomer,
 ) -> anyhow::Result<Change> {
-    let peers: Vec<(u8, PortRef)> = args
-        .connect
-        .iter()
-        .map(|(port, peer)| Ok((*port, bench.lab.port(peer)?)))
-        .collect::<anyhow::Result<_>>()?;
+    let peers = args.connect.iter().map(|(port, peer)| Ok((*port, bench.lab.port(peer)?)));
+    let peers: Vec<(u8, PortRef)> = peers.collect::<anyhow::Result<_>>()?;
     if let Some((port, _)) = peers.iter().find(|(port, _)| !(1..=args.ports).contains(port)) {
         let message = format!("`{}` is to have ports 1 to {}, not {port}", args.name, args.ports);
-        return Err(Failure::bad_input(message).hint("give more --ports").into());
+        return Err(Failure::bad_input(message).hint("give more --ports"));
     }
     let best = peers.iter().map(|(_, peer)| rate_of(&bench.lab.fabric, *peer)).max();
     let rate = best.or_else(|| bench.lab.fabric.cables().map(|cable| cable.rate).max()).unwrap_or_default();
@@ -118,8 +115,7 @@ impl Newcomer {
         };
         let Some(udp) = claim(Transport::Udp)? else {
             return Err(Failure::new("the agents of this laboratory run on hosts that were named")
-                .hint("nodes can be added where all agents run on this machine")
-                .into());
+                .hint("nodes can be added where all agents run on this machine"));
         };
         let bind = udp.block.place(0).context("a port was claimed")?;
         let tcp = claim(Transport::Tcp)?;
@@ -150,9 +146,7 @@ pub(super) fn begin(folder: &LabFolder, name: &str) -> anyhow::Result<Bench> {
     let bench = Bench::begin(folder)?;
     match bench.lab.fabric.find(name) {
         Err(FindError::NotFound(_)) => Ok(bench),
-        _ => Err(Failure::bad_input(format!("`{name}` names a node already"))
-            .hint("choose another name")
-            .into()),
+        _ => Err(Failure::bad_input(format!("`{name}` names a node already")).hint("choose another name")),
     }
 }
 
@@ -168,9 +162,7 @@ fn check(name: &str) -> anyhow::Result<()> {
     } else {
         return Ok(());
     };
-    Err(Failure::bad_input(format!("`{name}` cannot name a node: {problem}"))
-        .hint("choose another name")
-        .into())
+    Err(Failure::bad_input(format!("`{name}` cannot name a node: {problem}")).hint("choose another name"))
 }
 
 fn described(node: Node, name: &str) -> Node {

@@ -184,12 +184,8 @@ fn kind(kind: NodeKind) -> NodeType {
 fn enabled(expected: &Fabric, guid: Guid, port: &PortStatus) -> LinkMasks {
     let at = expected.by_guid(guid).map(|node| PortRef::new(node, port.end.port));
     let expected = at.and_then(|at| expected.port(at)).map(|port| port.link).unwrap_or_default().enabled();
-    let active = LinkParameters {
-        width: port.width_active,
-        speed: port.speed_active,
-        speed_ext: port.speed_ext_active,
-    };
-    let active = LinkMasks::from(active).best();
+    let &PortStatus { width_active: width, speed_active: speed, speed_ext_active: speed_ext, .. } = port;
+    let active = LinkMasks::from(LinkParameters { width, speed, speed_ext }).best();
     // PortInfo shows FDR10 as QDR, and the second extended speeds as the best of the first.
     let shown = LinkMasks { fdr10: false, speed_ext: expected.speed_ext & 0xf, ..expected }.best();
     match active {

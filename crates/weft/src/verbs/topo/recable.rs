@@ -65,8 +65,7 @@ impl Bench {
     pub(super) fn begin(folder: &LabFolder) -> anyhow::Result<Self> {
         if lab_status(folder).is_some_and(|status| status.starting) {
             return Err(Failure::new(format!("the laboratory `{}` is starting", folder.name()))
-                .hint("wait until `weft up` says SUBNET UP")
-                .into());
+                .hint("wait until `weft up` says SUBNET UP"));
         }
         refuse_part(&Lab::load(folder)?)?;
         let turn = Turn::take(folder)?;
@@ -103,7 +102,7 @@ impl Bench {
         let (from, cord) = draft.take_out(stays)?;
         if from == to {
             let message = format!("the cable in {} leads to {} already", args.stays, args.to);
-            return Err(Failure::bad_input(message).hint("name another port").into());
+            return Err(Failure::bad_input(message).hint("name another port"));
         }
         self.told.taken_out(draft.fabric(), [stays, from]);
         let rate = draft.put_in(stays, to, cord.delay_ns)?;
@@ -164,6 +163,5 @@ fn refuse_part(lab: &Lab) -> anyhow::Result<()> {
         return Ok(());
     }
     Err(Failure::bad_input(format!("{here} of {all} nodes of `{}` run on this host", lab.folder.name()))
-        .hint("recable it where it was started, or with `weft --at HUB:PORT`")
-        .into())
+        .hint("recable it where it was started, or with `weft --at HUB:PORT`"))
 }

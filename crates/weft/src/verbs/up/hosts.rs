@@ -56,7 +56,7 @@ pub(super) fn over(name: &str, mut wanted: Wanted<'_>, hosts: &Hosts, args: &UpA
 }
 
 fn refuse(hosts: &Hosts, wanted: &Wanted<'_>, args: &UpArgs) -> anyhow::Result<()> {
-    let refused = |what: &str, hint: &str| Err(Failure::bad_input(what).hint(hint).into());
+    let refused = |what: &str, hint: &str| Err(Failure::bad_input(what).hint(hint));
     let Hosts::Listed(listed) = hosts else {
         return refused("`up` reaches hosts by their names", "list them: --hosts a,b,c");
     };
@@ -97,11 +97,8 @@ pub(super) fn share(
     };
     let lab = &part.record.lab;
     if let Some(other) = name.filter(|name| name != lab) {
-        return Err(Failure::bad_input(format!(
-            "this is the bundle of the laboratory `{lab}`, not `{other}`"
-        ))
-        .hint("leave out --lab")
-        .into());
+        let message = format!("this is the bundle of the laboratory `{lab}`, not `{other}`");
+        return Err(Failure::bad_input(message).hint("leave out --lab"));
     }
     if args.bound {
         end_with_input()?;

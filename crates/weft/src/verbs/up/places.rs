@@ -66,8 +66,7 @@ pub(super) fn vmms(
     if let Some(seat) = named.iter().find(|seat| is_function(seat.node)) {
         let name = fabric.label(seat.node);
         return Err(Failure::bad_input(format!("--vmm-at: `{name}` is a virtual function"))
-            .hint("the subnet manager takes moves from hosts alone: name a host's adapter")
-            .into());
+            .hint("the subnet manager takes moves from hosts alone: name a host's adapter"));
     }
     let pieces = fabric.pieces();
     let has_slots = |seat: &PortRef| {
@@ -121,8 +120,7 @@ fn one_for_each(
         Some(seat) => {
             let message = format!("no subnet manager is in the piece of {}", fabric.port_label(seat));
             Err(Failure::bad_input(message)
-                .hint("name a port of the subnet manager's piece, or add --sm-at in this one")
-                .into())
+                .hint("name a port of the subnet manager's piece, or add --sm-at in this one"))
         }
     }
 }
@@ -137,8 +135,7 @@ pub(super) fn others(
 ) -> anyhow::Result<Vec<OtherSm>> {
     if args.standby > 0 && args.sm.election.priority == Some(0) {
         return Err(Failure::bad_input("--priority 0 leaves no lower priority for the standby managers")
-            .hint("use --priority 1 or higher with --standby")
-            .into());
+            .hint("use --priority 1 or higher with --standby"));
     }
     let pieces = fabric.pieces();
     let first = args.sm.subnet_prefix;
@@ -153,19 +150,15 @@ pub(super) fn others(
         // In other pieces other managers may have the same hosts.
         let taken = |place: &PortRef| {
             let others = standbys.iter().map(|other: &OtherSm| other.at);
-            leaders
-                .iter()
-                .copied()
-                .chain(others)
-                .chain(pms.iter().copied())
-                .any(|other| other.node == place.node)
+            let mut all = leaders.iter().copied().chain(others).chain(pms.iter().copied());
+            all.any(|other| other.node == place.node)
         };
         places.sort_by_key(taken);
         let wanted = usize::from(args.standby);
         if places.len() < wanted {
             let there = places.len();
             let message = format!("{wanted} standby managers want hosts of their own, and there are {there}");
-            return Err(Failure::bad_input(message).hint(format!("use --standby {there}")).into());
+            return Err(Failure::bad_input(message).hint(format!("use --standby {there}")));
         }
         places.truncate(wanted);
         standbys.extend(places.into_iter().map(|at| OtherSm { at, leads: false, subnet_prefix }));

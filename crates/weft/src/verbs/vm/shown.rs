@@ -84,7 +84,7 @@ fn ms(ns: u64) -> String {
 
 /// The writes of a plan, and what it costs.
 pub(super) fn plan(way: &VmWay, counts: &VmMoveCounts, writes: &[VmPlanWrite], peers: &[Peer]) -> String {
-    let mut table = Table::new(&["round", "switch", "block", "note"]);
+    let mut table = Table::headed("round | switch | block | note");
     for write in writes {
         let VmPlanWrite { round, name, block, vswitch, active, after_drain, late, detour, .. } = write;
         let notes = [
@@ -96,7 +96,7 @@ pub(super) fn plan(way: &VmWay, counts: &VmMoveCounts, writes: &[VmPlanWrite], p
             (*detour && *late, "replaces a detour"),
         ];
         let notes: Vec<&str> = notes.into_iter().filter(|(is, _)| *is).map(|(_, note)| note).collect();
-        table.row([round.to_string(), name.clone(), block.to_string(), notes.join(", ")]);
+        table.row(&[&round, &name, &block, &notes.join(", ")]);
     }
     let mut text = format!("{table}{}\n", cost(counts));
     if !counts.fallbacks.is_empty() {
@@ -171,9 +171,9 @@ pub(super) fn report(migration: &VmMigration) -> String {
         silent: _,
         notes,
     } = migration;
-    let mut table = Table::new(&["stage", "took ms"]);
+    let mut table = Table::headed("stage | took ms");
     for stage in stages {
-        table.row([stage.stage.clone(), ms(stage.took_ns)]);
+        table.row(&[&stage.stage, &ms(stage.took_ns)]);
     }
     let mut text = table.to_string();
     let silent = counts.as_ref().map_or(0, |counts| counts.silent);
