@@ -15,19 +15,15 @@ use crate::timers::{Owner, TimerId, Timers};
 use crate::vms::Slots;
 use crate::{Desk, DeviceId, Frame, Input, NodeTimer, Output, PortId, RequestId, ToHost};
 
-/// How a node works.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct NodeOptions {
-    /// Frames between the node's ports, timers, and things that hosts hear late, that one drain begins at most, beside what
-    /// the input itself begins.
-    pub steps_max: u32,
-    /// Whether the node notes how late its timers were, for [`Node::take_lateness`].
-    pub notes_lateness: bool,
-}
-
-impl Default for NodeOptions {
-    fn default() -> Self {
-        Self { steps_max: 4096, notes_lateness: false }
+weft_wire::defaults! {
+    /// How a node works.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct NodeOptions {
+        /// Frames between the node's ports, timers, and things that hosts hear late, that one drain begins at most, beside what
+        /// the input itself begins.
+        pub steps_max: u32 = 4096,
+        /// Whether the node notes how late its timers were, for [`Node::take_lateness`].
+        pub notes_lateness: bool = false,
     }
 }
 

@@ -28,6 +28,7 @@ mod codes;
 mod congestion;
 mod crc;
 mod data;
+mod defaults;
 pub mod erf;
 mod hex;
 mod ids;

@@ -120,27 +120,18 @@ fn turned_over(method: Method) -> Method {
     Method::from_code(method.code() ^ 0x80)
 }
 
-/// How long a sender waits and how often it tries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Timing {
-    /// The wait for an acknowledgement as long as the receiver has not said how long it takes.
-    pub ack_timeout: Time,
-    /// What is added to a receiver's RRespTime to get the wait: twice the packet's lifetime.
-    pub transit: Time,
-    /// How often the same segment is sent again.
-    pub retries: u32,
-    /// How long the whole message may take.
-    pub total: Time,
-}
-
-impl Default for Timing {
-    fn default() -> Self {
-        Self {
-            ack_timeout: Time::from_secs(2),
-            transit: Time::from_secs(1),
-            retries: 3,
-            total: Time::from_secs(120),
-        }
+weft_wire::defaults! {
+    /// How long a sender waits and how often it tries.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct Timing {
+        /// The wait for an acknowledgement as long as the receiver has not said how long it takes.
+        pub ack_timeout: Time = Time::from_secs(2),
+        /// What is added to a receiver's RRespTime to get the wait: twice the packet's lifetime.
+        pub transit: Time = Time::from_secs(1),
+        /// How often the same segment is sent again.
+        pub retries: u32 = 3,
+        /// How long the whole message may take.
+        pub total: Time = Time::from_secs(120),
     }
 }
 

@@ -10,24 +10,20 @@ use super::sender::{Sender, State, class_of};
 use super::{Failure, Timing, TransferId};
 use crate::timers::TransferTimer;
 
-/// How much an [`Outbox`] holds at most.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OutboxLimits {
-    /// Messages.
-    pub transfers: usize,
-    /// Bytes of one message.
-    pub message_bytes: usize,
-    /// Bytes of all messages.
-    pub bytes: usize,
-    /// Windows granted for messages that have not been offered.
-    pub grants: usize,
-    /// RRespTime to be said of this end: it answers within 4.096 µs × 2^n.
-    pub resp_time: u8,
-}
-
-impl Default for OutboxLimits {
-    fn default() -> Self {
-        Self { transfers: 1024, message_bytes: 32 << 20, bytes: 256 << 20, grants: 64, resp_time: 16 }
+weft_wire::defaults! {
+    /// How much an [`Outbox`] holds at most.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct OutboxLimits {
+        /// Messages.
+        pub transfers: usize = 1024,
+        /// Bytes of one message.
+        pub message_bytes: usize = 32 << 20,
+        /// Bytes of all messages.
+        pub bytes: usize = 256 << 20,
+        /// Windows granted for messages that have not been offered.
+        pub grants: usize = 64,
+        /// RRespTime to be said of this end: it answers within 4.096 µs × 2^n.
+        pub resp_time: u8 = 16,
     }
 }
 

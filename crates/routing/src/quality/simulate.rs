@@ -77,25 +77,21 @@ impl fmt::Display for Metric {
     }
 }
 
-/// How a simulation is run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SimulateOptions {
-    /// How many times.
-    pub runs: u32,
-    /// Decides all that is random. Each run has a generator of its own, from this and its number, so that results do
-    /// not depend on the number of threads.
-    pub seed: u64,
-    /// Whether each run begins with the participants of each group in a new random order, as in ORCS; otherwise rank
-    /// 0 is the first of the list.
-    pub shuffle: bool,
-    /// Whether `sum_max_cong`, `hist_max_cong` and `hist_acc_band` are of the first group's flows only. ORCS has them
-    /// of all; the second group loads the links either way.
-    pub first_group_only: bool,
-}
-
-impl Default for SimulateOptions {
-    fn default() -> Self {
-        Self { runs: 1, seed: 0, shuffle: true, first_group_only: false }
+weft_wire::defaults! {
+    /// How a simulation is run.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct SimulateOptions {
+        /// How many times.
+        pub runs: u32 = 1,
+        /// Decides all that is random. Each run has a generator of its own, from this and its number, so that results do
+        /// not depend on the number of threads.
+        pub seed: u64 = 0,
+        /// Whether each run begins with the participants of each group in a new random order, as in ORCS; otherwise rank
+        /// 0 is the first of the list.
+        pub shuffle: bool = true,
+        /// Whether `sum_max_cong`, `hist_max_cong` and `hist_acc_band` are of the first group's flows only. ORCS has them
+        /// of all; the second group loads the links either way.
+        pub first_group_only: bool = false,
     }
 }
 
