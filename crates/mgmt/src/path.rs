@@ -16,15 +16,17 @@ pub struct DirectedPath {
     hops: u8,
 }
 
-/// Why a text is no directed path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PathError {
-    /// It does not begin with `0`, the node itself.
-    Start,
-    /// What stands at this place is no port number from 1 to 254.
-    Port(usize),
-    /// More than 63 hops.
-    TooLong,
+weft_wire::worded! {
+    /// Why a text is no directed path.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum PathError {
+        /// It does not begin with `0`, the node itself.
+        Start => ("a directed path begins with `0`, the node that it starts on"),
+        /// What stands at this place is no port number from 1 to 254.
+        Port(at: usize) => ("hop {at} is no port number from 1 to 254"),
+        /// More than 63 hops.
+        TooLong => ("a directed path has at most {HOPS_MAX} hops"),
+    }
 }
 
 impl DirectedPath {
@@ -91,16 +93,6 @@ impl FromStr for DirectedPath {
             path = path.then(PortNum(port.ok_or(PathError::Port(at + 1))?)).ok_or(PathError::TooLong)?;
         }
         Ok(path)
-    }
-}
-
-impl fmt::Display for PathError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Start => f.write_str("a directed path begins with `0`, the node that it starts on"),
-            Self::Port(at) => write!(f, "hop {at} is no port number from 1 to 254"),
-            Self::TooLong => write!(f, "a directed path has at most {HOPS_MAX} hops"),
-        }
     }
 }
 

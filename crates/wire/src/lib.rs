@@ -47,6 +47,7 @@ mod smp;
 mod text;
 mod value;
 mod vendor;
+mod worded;
 
 pub use adapter::{CongestionEvent, CongestionLevel, CongestionSettings, PortFacts};
 pub use codes::{

@@ -55,8 +55,6 @@ mod outbox;
 mod receiver;
 mod sender;
 
-use std::fmt;
-
 use weft_machine::Time;
 use weft_wire::{
     AddressedMad, Lid, Mad, MadHeader, Method, MgmtClass, QpNum, RMPP_VERSION, RmppHeader, RmppType,
@@ -135,27 +133,18 @@ weft_wire::defaults! {
     }
 }
 
-/// Why a transfer ended before its time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Failure {
-    /// No one acknowledged.
-    TimedOut,
-    /// The other end stopped it, with this status.
-    Stopped(u8),
-    /// The other end aborted it, with this status.
-    Aborted(u8),
-    /// The other end broke the protocol and was aborted with this status.
-    Protocol(u8),
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::TimedOut => f.write_str("nobody acknowledged"),
-            Self::Stopped(status) => write!(f, "the other end stopped it with status {status}"),
-            Self::Aborted(status) => write!(f, "the other end aborted it with status {status}"),
-            Self::Protocol(status) => write!(f, "the other end broke the protocol, status {status}"),
-        }
+weft_wire::worded! {
+    /// Why a transfer ended before its time.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum Failure {
+        /// No one acknowledged.
+        TimedOut => ("nobody acknowledged"),
+        /// The other end stopped it, with this status.
+        Stopped(status: u8) => ("the other end stopped it with status {status}"),
+        /// The other end aborted it, with this status.
+        Aborted(status: u8) => ("the other end aborted it with status {status}"),
+        /// The other end broke the protocol and was aborted with this status.
+        Protocol(status: u8) => ("the other end broke the protocol, status {status}"),
     }
 }
 

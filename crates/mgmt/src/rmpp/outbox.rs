@@ -1,8 +1,6 @@
 //! The messages on their way out of one port.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::fmt;
-
 use weft_machine::{Time, Timer};
 use weft_wire::{AddressedMad, Lid, Mad, RmppHeader, RmppType};
 
@@ -46,27 +44,18 @@ pub struct OutboxStats {
     pub useless: u64,
 }
 
-/// Why a message was not taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum OfferError {
-    /// It ends before its class's data begins, or its class has no RMPP header.
-    NotAMessage,
-    /// It is longer than [`OutboxLimits::message_bytes`].
-    TooLong,
-    /// The same transfer is under way.
-    Duplicate,
-    /// There are [`OutboxLimits::transfers`] or [`OutboxLimits::bytes`] already.
-    Full,
-}
-
-impl fmt::Display for OfferError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::NotAMessage => "the bytes are no message",
-            Self::TooLong => "the message is too long",
-            Self::Duplicate => "the same transfer is under way",
-            Self::Full => "too many messages are under way",
-        })
+weft_wire::worded! {
+    /// Why a message was not taken.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum OfferError {
+        /// It ends before its class's data begins, or its class has no RMPP header.
+        NotAMessage => ("the bytes are no message"),
+        /// It is longer than [`OutboxLimits::message_bytes`].
+        TooLong => ("the message is too long"),
+        /// The same transfer is under way.
+        Duplicate => ("the same transfer is under way"),
+        /// There are [`OutboxLimits::transfers`] or [`OutboxLimits::bytes`] already.
+        Full => ("too many messages are under way"),
     }
 }
 
