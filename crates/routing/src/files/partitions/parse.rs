@@ -307,8 +307,7 @@ fn membership(part: Part<'_>) -> Result<Membership, Fault<'_>> {
 }
 
 fn isolation(part: Part<'_>) -> Result<Isolation, Fault<'_>> {
-    let all = [Isolation::Phy, Isolation::Vlane, Isolation::Def];
-    match all.into_iter().find(|isolation| isolation.word() == part.text()) {
+    match Isolation::named(part.text()) {
         Some(isolation) => Ok(isolation),
         None => part.fails(Problem::Expected(ISOLATIONS)),
     }

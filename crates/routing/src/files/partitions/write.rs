@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use super::{Group, GroupFlags, Membership, PartitionRule, PartitionsFile, PortRule, Who};
-use crate::partitions::{Isolation, Strictness};
+use super::{Group, GroupFlags, PartitionRule, PartitionsFile, PortRule, Who};
+use crate::partitions::Strictness;
 
 impl fmt::Display for PartitionsFile {
     /// The file's text. Reading it gives the same rules.
@@ -34,7 +34,7 @@ impl fmt::Display for PartitionRule {
             write!(f, ", defmember={membership}")?;
         }
         if let Some(isolation) = self.isolation {
-            write!(f, ", isolation={}", isolation.word())?;
+            write!(f, ", isolation={isolation}")?;
         }
         f.write_str(" :\n")?;
         self.groups.iter().try_for_each(|group| writeln!(f, "  {group}"))?;
@@ -83,27 +83,6 @@ impl fmt::Display for PortRule {
         match self.membership {
             Some(membership) => write!(f, "={membership}"),
             None => Ok(()),
-        }
-    }
-}
-
-impl fmt::Display for Membership {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Full => "full",
-            Self::Limited => "limited",
-            Self::Both => "both",
-        })
-    }
-}
-
-impl Isolation {
-    /// What a partitions file calls it.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Phy => "phy",
-            Self::Vlane => "vlane",
-            Self::Def => "def",
         }
     }
 }
