@@ -1,7 +1,7 @@
 //! The congestion control class: its MAD and its attributes (IBA annex A10.4).
 
 use crate::value::Bits;
-use crate::{AttributeId, Lid, Method, MgmtClass, QpNum, ServiceLevel, TransactionId};
+use crate::{AttributeId, Lid, QpNum, ServiceLevel};
 
 /// The version of class CongestionControl.
 pub const CONGESTION_CLASS_VERSION: u8 = 2;
@@ -54,29 +54,9 @@ pub mod switch_control {
     pub const MARKING_RATE: u32 = 1 << 4;
 }
 
-layout! {
+mads! {
     /// A MAD of class CongestionControl (IBA A10.4.1).
-    pub struct CongestionMad: 256 {
-        /// 1.
-        0, 8, base_version: u8;
-        /// CongestionControl.
-        8, 8, mgmt_class: MgmtClass;
-        /// [`CONGESTION_CLASS_VERSION`].
-        16, 8, class_version: u8;
-        /// The method.
-        24, 8, method: Method;
-        /// The status.
-        32, 16, status: u16;
-        /// Not used.
-        48, 16, class_specific: u16;
-        /// The transaction.
-        64, 64, transaction_id: TransactionId;
-        /// The attribute ([`congestion_attribute`]).
-        128, 16, attribute_id: AttributeId;
-        /// Reserved.
-        144, 16, reserved_144: u16;
-        /// What part of the attribute.
-        160, 32, attribute_modifier: u32;
+    CongestionMad: 256 {
         /// What the sender shows to be let in.
         192, 64, cc_key: u64;
         /// The beginning of a log; of every other attribute reserved.
@@ -96,9 +76,7 @@ layout! {
         /// Reserved.
         24, 8, reserved_24: u8;
     }
-}
 
-layout! {
     /// The key of the agent (IBA A10.4.3.3).
     pub struct CongestionKeyInfo: 16 {
         /// What Sets must show; 0 lets everybody in.
@@ -114,9 +92,7 @@ layout! {
         /// Reserved.
         112, 16, reserved_112: u16;
     }
-}
 
-layout! {
     /// A switch's log (IBA A10.4.3.4).
     pub struct SwitchCongestionLog: 224 {
         /// 1.
@@ -134,9 +110,7 @@ layout! {
         /// Reserved.
         1760, 32, reserved_1760: u32;
     }
-}
 
-layout! {
     /// A packet that a switch marked (IBA A10.4.3.4).
     pub struct SwitchCongestionLogEntry: 12 {
         /// Where from.
@@ -150,9 +124,7 @@ layout! {
         /// When, in 1.024 µs.
         64, 32, time_stamp: u32;
     }
-}
 
-layout! {
     /// A channel adapter's log (IBA A10.4.3.4, the field of the time on a word as libibmad has it).
     pub struct CaCongestionLog: 224 {
         /// 2.
@@ -172,9 +144,7 @@ layout! {
         /// Reserved.
         1760, 32, reserved_1760: u32;
     }
-}
 
-layout! {
     /// An index that came to its Trigger_Threshold (IBA A10.4.3.4).
     pub struct CaCongestionLogEntry: 16 {
         /// The own queue pair.
@@ -194,9 +164,7 @@ layout! {
         /// When, in 1.024 µs.
         96, 32, time_stamp: u32;
     }
-}
 
-layout! {
     /// How a switch marks packets (IBA A10.4.3.6).
     pub struct SwitchCongestionSetting: 76 {
         /// What a Set changes ([`switch_control`]).
@@ -304,9 +272,7 @@ layout! {
         /// By service level.
         32, 1024, entries: [CaCongestionEntry; 16];
     }
-}
 
-layout! {
     /// A block of 64 injection delays; the attribute modifier is the block's number (IBA A10.4.3.9).
     pub struct CongestionControlTable: 132 {
         /// The highest index of the whole table.
@@ -316,9 +282,7 @@ layout! {
         /// Of each index: 2 bits of shift, 14 of multiplier.
         32, 1024, entries: [u16; 64];
     }
-}
 
-layout! {
     /// The clock of the log (IBA A10.4.3.10).
     pub struct CongestionTimeStamp: 4 {
         /// The time, in 1.024 µs.

@@ -32,9 +32,7 @@ layout! {
         /// Where from.
         48, 16, slid: Lid;
     }
-}
 
-layout! {
     /// The base transport header (IBA 9.2).
     pub struct Bth: 12 {
         /// What the packet does.
@@ -64,9 +62,7 @@ layout! {
         /// The packet's number.
         72, 24, psn: u32;
     }
-}
 
-layout! {
     /// The datagram header (IBA 9.3.1).
     pub struct Deth: 8 {
         /// Checked by the receiver.

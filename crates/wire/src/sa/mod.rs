@@ -24,7 +24,7 @@ pub use tables::{
     VlArbitrationRecord,
 };
 
-use crate::{AttributeId, Method, MgmtClass, RmppHeader, Row, SmKey, TransactionId};
+use crate::{AttributeId, RmppHeader, Row, SmKey};
 
 /// A class version of its own: subnet administration has been version 2 from the first release on.
 pub const SA_CLASS_VERSION: u8 = 2;
@@ -32,29 +32,9 @@ pub const SA_CLASS_VERSION: u8 = 2;
 /// How many bytes of records one MAD of subnet administration carries.
 pub const SA_DATA_SIZE: usize = 200;
 
-layout! {
+mads! {
     /// A subnet-administration MAD (IBA 15.2.1.1).
-    pub struct SaMad: 256 {
-        /// 1.
-        0, 8, base_version: u8;
-        /// SubnAdm.
-        8, 8, mgmt_class: MgmtClass;
-        /// 2.
-        16, 8, class_version: u8;
-        /// The method.
-        24, 8, method: Method;
-        /// The status.
-        32, 16, status: u16;
-        /// Not used.
-        48, 16, class_specific: u16;
-        /// The transaction.
-        64, 64, transaction_id: TransactionId;
-        /// The attribute.
-        128, 16, attribute_id: AttributeId;
-        /// Reserved.
-        144, 16, reserved_144: u16;
-        /// What part of the attribute.
-        160, 32, attribute_modifier: u32;
+    SaMad: 256 {
         /// The RMPP header (IBA 13.6.2).
         192, 96, rmpp: RmppHeader;
         /// The key of who may know more; 0 is shown by everybody else.
