@@ -115,6 +115,12 @@ struct Waiting<K> {
     after: u32,
 }
 
+impl<K> Default for Transactions<K> {
+    fn default() -> Self {
+        Self::new(Limits::default())
+    }
+}
+
 impl<K> Transactions<K> {
     /// No requests yet.
     pub fn new(limits: Limits) -> Self {

@@ -28,7 +28,7 @@ weft_wire::defaults! {
 }
 
 /// What one agent holds; see the [crate](crate). What every packet needs is in front.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 #[repr(C)]
 pub struct Node {
     pub(crate) desk: Option<Box<Desk>>,
@@ -67,30 +67,7 @@ pub struct Node {
 impl Node {
     /// A node that holds nothing.
     pub fn new(options: NodeOptions) -> Self {
-        Self {
-            desk: None,
-            now: Time::ZERO,
-            hand: None,
-            woken_at: None,
-            may_go_on: false,
-            is_wired: false,
-            has_hosts: false,
-            is_watching: false,
-            rounds: 0,
-            steps: 0,
-            timers: Timers::new(),
-            devices: Devices::default(),
-            cables: Cables::default(),
-            clients: Clients::default(),
-            held: Held::default(),
-            held_timer: None,
-            later: VecDeque::new(),
-            late: Vec::new(),
-            options,
-            slots: Slots::default(),
-            impaired: ImpairedPorts::default(),
-            degraded: DegradedPorts::default(),
-        }
+        Self { options, ..Self::default() }
     }
 
     /// A device that is on.

@@ -64,7 +64,7 @@ struct Call {
 }
 
 /// Learning.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Learn {
     timeout: Time,
     retries: u32,
@@ -101,20 +101,8 @@ impl Learn {
             refresh: options.refresh,
             service_level: options.management_sl,
             m_key: options.m_key,
-            call: None,
-            due: None,
-            pulse: None,
-            confirmed: false,
-            port: PortNum::ZERO,
-            gid: Gid::default(),
-            own: OwnPort::default(),
-            records: Records::default(),
             inbox: Inbox::new(InboxLimits { transfers: 4, lingering: 16, ..InboxLimits::default() }),
-            next_id: 0,
-            sent: 0,
-            retried: 0,
-            unsubscribed: 0,
-            ignored: 0,
+            ..Self::default()
         }
     }
 

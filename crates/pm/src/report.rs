@@ -61,7 +61,7 @@ pub(crate) struct Counts {
 }
 
 /// Reporting.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Reports {
     /// The least number of sweeps between two reports; 0 is no reports.
     every: u64,
@@ -88,14 +88,9 @@ impl Reports {
         };
         Self {
             every: options.learn_weights.into(),
-            own: OwnPort::default(),
-            since: None,
-            under_way: None,
-            taken: None,
-            repeats_left: 0,
             sa_key: options.sa_key,
             requests: Transactions::new(limits),
-            counts: Counts::default(),
+            ..Self::default()
         }
     }
 

@@ -21,7 +21,7 @@ impl NodeIndex {
 }
 
 /// One port of one node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct PortRef {
     /// Whose port.
     pub node: NodeIndex,

@@ -88,7 +88,7 @@ impl Transfer {
 }
 
 /// The messages on their way into one port; see the [module](super).
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Inbox {
     limits: InboxLimits,
     transfers: BTreeMap<TransferId, (Transfer, AddressedMad)>,
@@ -105,16 +105,7 @@ pub struct Inbox {
 impl Inbox {
     /// An empty one.
     pub fn new(limits: InboxLimits) -> Self {
-        Self {
-            limits,
-            transfers: BTreeMap::new(),
-            timers: BTreeSet::new(),
-            complete: VecDeque::new(),
-            receiving: 0,
-            bytes: 0,
-            outputs: VecDeque::new(),
-            stats: InboxStats::default(),
-        }
+        Self { limits, ..Self::default() }
     }
 
     /// What it counted.

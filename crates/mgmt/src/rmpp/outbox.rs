@@ -78,7 +78,7 @@ struct Transfer {
 }
 
 /// The messages on their way out of one port; see the [module](super).
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Outbox {
     limits: OutboxLimits,
     transfers: BTreeMap<TransferId, Transfer>,
@@ -96,16 +96,7 @@ pub struct Outbox {
 impl Outbox {
     /// An empty one.
     pub fn new(limits: OutboxLimits) -> Self {
-        Self {
-            limits,
-            transfers: BTreeMap::new(),
-            timers: BTreeSet::new(),
-            ready: VecDeque::new(),
-            finished: VecDeque::new(),
-            grants: VecDeque::new(),
-            bytes: 0,
-            stats: OutboxStats::default(),
-        }
+        Self { limits, ..Self::default() }
     }
 
     /// What it counted.

@@ -110,7 +110,7 @@ impl SubnetManager {
             own_port: OwnPort::default(),
             known: Known::default(),
             succession: Succession::new(guid2lid.clone()),
-            election: Election::new(),
+            election: Election::default(),
             audit: Audit::default(),
             traps: TrapLog::default(),
             sa: Administrator::new(&options),

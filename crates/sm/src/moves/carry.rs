@@ -18,7 +18,7 @@ use crate::sweep::route_to;
 use crate::{Event, Options, SmpRouting};
 
 /// A plan under way, up to its late rounds.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Carry {
     pub(crate) subnet: Subnet,
     /// The requests that it carries out, with what each came to; none where it writes late rows.
@@ -48,20 +48,7 @@ impl Carry {
         proof: Proof,
         options: &Options,
     ) -> Self {
-        Self {
-            subnet,
-            batch,
-            plan,
-            proof,
-            awaits_holds: false,
-            smp_routing: options.smps.smp_routing,
-            round: 0,
-            next: 0,
-            acknowledged: Vec::new(),
-            doubtful: None,
-            broken: None,
-            events: Vec::new(),
-        }
+        Self { subnet, batch, plan, proof, smp_routing: options.smps.smp_routing, ..Self::default() }
     }
 
     /// The block that a switch is written, and whose turn it is.

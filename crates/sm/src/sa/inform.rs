@@ -41,7 +41,7 @@ const QUEUE_OF_HOST_MAX: usize = 1 << 13;
 const QUEUE_BY_ONE_MAX: usize = 1 << 13;
 
 /// Who has subscribed to what.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Subscriptions {
     /// By subscriber, then in the order in which they came.
     list: BTreeMap<(Guid, u16), Subscription>,
@@ -122,22 +122,9 @@ impl Subscriptions {
     pub(super) fn new(options: &Options) -> Self {
         let limits = Limits { window: Window::Fixed(WINDOW), queue: WINDOW as usize, ..options.limits() };
         Self {
-            list: BTreeMap::new(),
-            by_id: BTreeMap::new(),
-            next_id: 0,
-            queued: 0,
-            subscribers: BTreeMap::new(),
-            ready: VecDeque::new(),
-            dropped: 0,
-            dropped_of_one: 0,
-            dropped_of_cause: 0,
-            refused: 0,
-            in_flight: BTreeMap::new(),
-            caused: BTreeMap::new(),
             reports: Transactions::new(limits),
-            awaited: BTreeSet::new(),
-            unanswered: BTreeSet::new(),
             by_partition: options.sa.sa_partitions,
+            ..Self::default()
         }
     }
 

@@ -24,8 +24,9 @@ use crate::requests::{Ask, Step};
 use crate::requests::{Get, Guard, Seen, Set, SmpRequest};
 use crate::{Event, Options, SmpRouting};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Stage {
+    #[default]
     Look,
     Arm,
     Activate,
@@ -33,7 +34,7 @@ enum Stage {
 }
 
 /// Ports being brought into service.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Activate {
     pub(crate) subnet: Subnet,
     options: Options,
@@ -65,22 +66,12 @@ impl Activate {
         let ports_active = subnet.ports_active();
         let mut activate = Self {
             guard: Guard::of(&subnet, sm_lid),
-            cleared: Vec::new(),
-            others: 0,
             subnet,
             ports_active,
             options: options.clone(),
             smp_routing: options.smps.smp_routing,
             sm_lid,
-            stage: Stage::Look,
-            ports: Vec::new(),
-            next: 0,
-            doubtful: Vec::new(),
-            asked: Vec::new(),
-            in_flight: 0,
-            refused: 0,
-            unanswered: 0,
-            events: Vec::new(),
+            ..Self::default()
         };
         let stale = activate.subnet.cabled_ports().filter(|(_, port, peer)| {
             let there = activate.subnet.port(*peer).map(FoundPort::state);

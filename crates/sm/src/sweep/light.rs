@@ -28,7 +28,7 @@ use crate::requests::{Get, SmpRequest};
 use crate::{Options, Reason, SmpRouting};
 
 /// A look at the fabric.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Check {
     pub(crate) subnet: Subnet,
     options: Options,
@@ -62,17 +62,8 @@ impl Check {
             subnet,
             options: options.clone(),
             smp_routing: options.smps.smp_routing,
-            sm_lid: None,
             todo,
-            memory: Memory::new(),
-            began: Time::ZERO,
-            unconfirmed: Vec::new(),
-            differs: None,
-            has_cleared: false,
-            gone: None,
-            found: None,
-            changes: None,
-            can_repair: false,
+            ..Self::default()
         }
     }
 

@@ -35,7 +35,7 @@ use turns::Turns;
 use write::{EVERYWHERE, Write};
 
 /// Tables being written.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Program {
     pub(crate) subnet: Subnet,
     /// What the devices hold when all writes succeed; what fails is taken out again.
@@ -124,25 +124,7 @@ impl Program {
         });
         let sm_lid = own_lid.map_or(Lid(0), |lids| lids.min);
         let guard = Guard::of(&subnet, sm_lid);
-        Self {
-            subnet,
-            held,
-            options: options.clone(),
-            sm_lid,
-            plan: Vec::new(),
-            next: 0,
-            exceptions: Vec::new(),
-            exceptions_from: 0,
-            common_in_flight: 0,
-            guard,
-            cleared: Vec::new(),
-            keys: KeyWrites::default(),
-            turns: Turns::default(),
-            unanswered: 0,
-            refused: 0,
-            others: 0,
-            events: Vec::new(),
-        }
+        Self { subnet, held, options: options.clone(), sm_lid, guard, ..Self::default() }
     }
 
     /// Plans nothing for ports that would not take it.
