@@ -1,7 +1,7 @@
 //! The congestion control class: its MAD and its attributes (IBA annex A10.4).
 
 use crate::value::Bits;
-use crate::{AttributeId, Lid, QpNum, ServiceLevel};
+use crate::{Lid, QpNum, ServiceLevel};
 
 /// The version of class CongestionControl.
 pub const CONGESTION_CLASS_VERSION: u8 = 2;
@@ -22,22 +22,24 @@ pub const ENTRIES_OF_A_BLOCK: usize = 64;
 pub mod congestion_attribute {
     use crate::AttributeId;
 
-    /// What the device can do.
-    pub const CONGESTION_INFO: AttributeId = AttributeId::from_code(0x11);
-    /// The key that Sets must show.
-    pub const CONGESTION_KEY_INFO: AttributeId = AttributeId::from_code(0x12);
-    /// What happened lately.
-    pub const CONGESTION_LOG: AttributeId = AttributeId::from_code(0x13);
-    /// How a switch marks packets.
-    pub const SWITCH_CONGESTION_SETTING: AttributeId = AttributeId::from_code(0x14);
-    /// The same by port, where it differs.
-    pub const SWITCH_PORT_CONGESTION_SETTING: AttributeId = AttributeId::from_code(0x15);
-    /// How a channel adapter answers notifications.
-    pub const CA_CONGESTION_SETTING: AttributeId = AttributeId::from_code(0x16);
-    /// A block of injection delays.
-    pub const CONGESTION_CONTROL_TABLE: AttributeId = AttributeId::from_code(0x17);
-    /// The clock of the log.
-    pub const TIME_STAMP: AttributeId = AttributeId::from_code(0x18);
+    attributes! {
+        /// What the device can do.
+        CONGESTION_INFO = 0x11, "CongestionInfo";
+        /// The key that Sets must show.
+        CONGESTION_KEY_INFO = 0x12, "CongestionKeyInfo";
+        /// What happened lately.
+        CONGESTION_LOG = 0x13, "CongestionLog";
+        /// How a switch marks packets.
+        SWITCH_CONGESTION_SETTING = 0x14, "SwitchCongestionSetting";
+        /// The same by port, where it differs.
+        SWITCH_PORT_CONGESTION_SETTING = 0x15, "SwitchPortCongestionSetting";
+        /// How a channel adapter answers notifications.
+        CA_CONGESTION_SETTING = 0x16, "CACongestionSetting";
+        /// A block of injection delays.
+        CONGESTION_CONTROL_TABLE = 0x17, "CongestionControlTable";
+        /// The clock of the log.
+        TIME_STAMP = 0x18, "TimeStamp";
+    }
 }
 
 /// Bits of SwitchCongestionSetting's Control_Map: what a Set changes (IBA A10.4.3.6).

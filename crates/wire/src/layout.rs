@@ -312,3 +312,12 @@ macro_rules! codes {
         }
     )+};
 }
+
+/// Declares attributes of one class, with the names that the architecture gives them.
+macro_rules! attributes {
+    ($( $(#[$doc:meta])* $attribute:ident = $code:literal, $name:literal; )+) => {
+        $( $(#[$doc])* pub const $attribute: AttributeId = AttributeId::from_code($code); )+
+
+        pub(crate) const NAMES: &[(AttributeId, &str)] = &[$( ($attribute, $name) ),+];
+    };
+}

@@ -54,44 +54,46 @@ mads! {
 pub mod sa_attribute {
     use crate::AttributeId;
 
-    /// What is known of a node and one of its ports.
-    pub const NODE_RECORD: AttributeId = AttributeId::from_code(0x0011);
-    /// A port's PortInfo.
-    pub const PORT_INFO_RECORD: AttributeId = AttributeId::from_code(0x0012);
-    /// Service levels to lanes.
-    pub const SL_TO_VL_TABLE_RECORD: AttributeId = AttributeId::from_code(0x0013);
-    /// A switch's SwitchInfo.
-    pub const SWITCH_INFO_RECORD: AttributeId = AttributeId::from_code(0x0014);
-    /// A block of unicast forwarding.
-    pub const LINEAR_FORWARDING_TABLE_RECORD: AttributeId = AttributeId::from_code(0x0015);
-    /// A block of multicast forwarding.
-    pub const MULTICAST_FORWARDING_TABLE_RECORD: AttributeId = AttributeId::from_code(0x0017);
-    /// A subnet manager.
-    pub const SM_INFO_RECORD: AttributeId = AttributeId::from_code(0x0018);
-    /// Subscriptions.
-    pub const INFORM_INFO_RECORD: AttributeId = AttributeId::from_code(0x00f3);
-    /// One direction of a cable.
-    pub const LINK_RECORD: AttributeId = AttributeId::from_code(0x0020);
-    /// A block of a port's GUIDs.
-    pub const GUID_INFO_RECORD: AttributeId = AttributeId::from_code(0x0030);
-    /// A service that somebody offers.
-    pub const SERVICE_RECORD: AttributeId = AttributeId::from_code(0x0031);
-    /// A block of a port's partition keys.
-    pub const P_KEY_TABLE_RECORD: AttributeId = AttributeId::from_code(0x0033);
-    /// A way from one port to another.
-    pub const PATH_RECORD: AttributeId = AttributeId::from_code(0x0035);
-    /// A block of lane arbitration.
-    pub const VL_ARBITRATION_RECORD: AttributeId = AttributeId::from_code(0x0036);
-    /// Membership in a multicast group.
-    pub const MC_MEMBER_RECORD: AttributeId = AttributeId::from_code(0x0038);
-    /// Several ways between groups of ports.
-    pub const MULTI_PATH_RECORD: AttributeId = AttributeId::from_code(0x003a);
-    /// weft's own: a move of a virtual machine's LID.
-    pub const VM_MOVE: AttributeId = AttributeId::from_code(0xff10);
-    /// weft's own: one write of the plan of such a move.
-    pub const VM_MOVE_WRITE: AttributeId = AttributeId::from_code(0xff11);
-    /// weft's own: how much hosts receive.
-    pub const RECEIVED_DATA: AttributeId = AttributeId::from_code(0xff12);
+    attributes! {
+        /// What is known of a node and one of its ports.
+        NODE_RECORD = 0x0011, "NodeRecord";
+        /// A port's PortInfo.
+        PORT_INFO_RECORD = 0x0012, "PortInfoRecord";
+        /// Service levels to lanes.
+        SL_TO_VL_TABLE_RECORD = 0x0013, "SLtoVLMappingTableRecord";
+        /// A switch's SwitchInfo.
+        SWITCH_INFO_RECORD = 0x0014, "SwitchInfoRecord";
+        /// A block of unicast forwarding.
+        LINEAR_FORWARDING_TABLE_RECORD = 0x0015, "LinearForwardingTableRecord";
+        /// A block of multicast forwarding.
+        MULTICAST_FORWARDING_TABLE_RECORD = 0x0017, "MulticastForwardingTableRecord";
+        /// A subnet manager.
+        SM_INFO_RECORD = 0x0018, "SMInfoRecord";
+        /// Subscriptions.
+        INFORM_INFO_RECORD = 0x00f3, "InformInfoRecord";
+        /// One direction of a cable.
+        LINK_RECORD = 0x0020, "LinkRecord";
+        /// A block of a port's GUIDs.
+        GUID_INFO_RECORD = 0x0030, "GuidInfoRecord";
+        /// A service that somebody offers.
+        SERVICE_RECORD = 0x0031, "ServiceRecord";
+        /// A block of a port's partition keys.
+        P_KEY_TABLE_RECORD = 0x0033, "P_KeyTableRecord";
+        /// A way from one port to another.
+        PATH_RECORD = 0x0035, "PathRecord";
+        /// A block of lane arbitration.
+        VL_ARBITRATION_RECORD = 0x0036, "VLArbitrationTableRecord";
+        /// Membership in a multicast group.
+        MC_MEMBER_RECORD = 0x0038, "MCMemberRecord";
+        /// Several ways between groups of ports.
+        MULTI_PATH_RECORD = 0x003a, "MultiPathRecord";
+        /// weft's own: a move of a virtual machine's LID.
+        VM_MOVE = 0xff10, "VmMove";
+        /// weft's own: one write of the plan of such a move.
+        VM_MOVE_WRITE = 0xff11, "VmMoveWrite";
+        /// weft's own: how much hosts receive.
+        RECEIVED_DATA = 0xff12, "ReceivedData";
+    }
 }
 
 /// The status of an answer of subnet administration: the class's own bits (IBA 15.2.2).
