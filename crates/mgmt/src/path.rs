@@ -3,7 +3,6 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use weft_wire::{HOPS_MAX, PortNum};
 
 /// The ports by which a directed-route SMP leaves, hop after hop, from the node that it starts on; at most 63.
@@ -98,17 +97,7 @@ impl FromStr for DirectedPath {
 
 impl std::error::Error for PathError {}
 
-impl Serialize for DirectedPath {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for DirectedPath {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
-    }
-}
+weft_wire::serde_as_text!(DirectedPath);
 
 #[cfg(test)]
 mod tests {

@@ -1,9 +1,7 @@
 //! Differences of two cablings, names and LIDs aside.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
-
 use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
 use weft_wire::{Guid, NodeType, PortNum};
 
 use crate::{Cable, Fabric, LinkRate, NodeIndex};
@@ -158,8 +156,4 @@ fn by_ends(fabric: &Fabric, known_as: impl Fn(Guid) -> Guid) -> BTreeMap<(PortId
     fabric.cables().map(|cable| (ends(&cable), cable.rate)).collect()
 }
 
-impl fmt::Display for PortId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}[{}]", self.guid, self.port)
-    }
-}
+weft_wire::displayed!(PortId { guid, port } => "{guid}[{port}]");

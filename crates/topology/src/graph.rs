@@ -1,9 +1,7 @@
 //! The fabric as a graph: nodes, their ports, and the cables between them.
 
-use std::collections::BTreeMap;
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use weft_wire::{Guid, Lid, PortNum};
 
 use crate::{LinkMasks, LinkRate, NodeType};
@@ -321,8 +319,4 @@ pub struct PortName<'a> {
     port: PortNum,
 }
 
-impl fmt::Display for PortName<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}[{}]", self.id, self.port)
-    }
-}
+weft_wire::displayed!(PortName<'_> { id, port } => "{id}[{port}]");

@@ -34,11 +34,7 @@ macro_rules! ids {
             }
         }
 
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, $format, self.0)
-            }
-        }
+        crate::displayed!($name(value) => $format, value);
     )+};
 }
 

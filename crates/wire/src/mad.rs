@@ -41,11 +41,7 @@ pub struct NotAMad {
     pub length: usize,
 }
 
-impl fmt::Display for NotAMad {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a MAD has 256 bytes, not {}", self.length)
-    }
-}
+crate::displayed!(NotAMad { length } => "a MAD has 256 bytes, not {length}");
 
 impl std::error::Error for NotAMad {}
 

@@ -54,3 +54,50 @@ macro_rules! worded {
         }
     };
 }
+
+/// Has a structure displayed by the arguments of `write!`, in which those fields stand by their names that are listed.
+///
+/// ```
+/// struct Door {
+///     floor: u8,
+///     number: u16,
+/// }
+/// weft_wire::displayed!(Door { floor, number } => "{floor}.{number:03}");
+/// assert_eq!(Door { floor: 2, number: 7 }.to_string(), "2.007");
+///
+/// struct Floor(u8);
+/// weft_wire::displayed!(Floor(number) => "floor {number}");
+/// assert_eq!(Floor(2).to_string(), "floor 2");
+/// ```
+#[macro_export]
+macro_rules! displayed {
+    ($name:ident $(<$life:lifetime>)? $( ($($inner:ident),+) )? $( {$($field:ident),+} )? => $($text:tt)+) => {
+        impl std::fmt::Display for $name $(<$life>)? {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                let Self $( ($($inner),+) )? $( {$($field,)+ ..} )? = self;
+                write!(f, $($text)+)
+            }
+        }
+    };
+}
+
+/// Has serde write types as they are displayed, and read them as they are parsed.
+///
+/// The crate that uses it depends on serde.
+#[macro_export]
+macro_rules! serde_as_text {
+    ($($name:ident)+) => {$(
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text = <String as serde::Deserialize>::deserialize(deserializer)?;
+                text.parse().map_err(serde::de::Error::custom)
+            }
+        }
+    )+};
+}

@@ -1,7 +1,5 @@
 //! Inputs and outputs of a MAD layer.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 use weft_mgmt::rmpp::{InboxStats, OutboxStats};
 use weft_wire::{
@@ -15,11 +13,7 @@ pub const TIMED_OUT: u32 = 110;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct AgentId(pub u32);
 
-impl fmt::Display for AgentId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.0)
-    }
-}
+weft_wire::displayed!(AgentId(number) => "{number}");
 
 /// What a program wants to register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

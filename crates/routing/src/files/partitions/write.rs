@@ -48,18 +48,12 @@ impl fmt::Display for PartitionRule {
     }
 }
 
-impl fmt::Display for Group {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "mgid={}{}", self.mgid, self.flags)
-    }
-}
+weft_wire::displayed!(Group { mgid, flags } => "mgid={mgid}{flags}");
 
 impl fmt::Display for GroupFlags {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut flag = |name: &str, value: Option<u64>| match value {
-            Some(value) => write!(f, ", {name}={value}"),
-            None => Ok(()),
-        };
+        let mut flag =
+            |name: &str, value: Option<u64>| value.map_or(Ok(()), |value| write!(f, ", {name}={value}"));
         flag("rate", self.rate.map(u64::from))?;
         flag("mtu", self.mtu.map(u64::from))?;
         flag("sl", self.sl.map(u64::from))?;
@@ -80,9 +74,6 @@ impl fmt::Display for PortRule {
             Who::AllRouters => f.write_str("ALL_ROUTERS")?,
             Who::SubnetManager => f.write_str("SELF")?,
         }
-        match self.membership {
-            Some(membership) => write!(f, "={membership}"),
-            None => Ok(()),
-        }
+        self.membership.map_or(Ok(()), |membership| write!(f, "={membership}"))
     }
 }
