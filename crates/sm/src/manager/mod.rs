@@ -225,10 +225,7 @@ impl SubnetManager {
     /// Goes on until nothing can be done before the next input or deadline.
     fn run(&mut self, now: Time) {
         loop {
-            let finished = match self.task.step() {
-                Some(step) => self.requests.pump(now, step),
-                None => false,
-            };
+            let finished = self.task.step().is_some_and(|step| self.requests.pump(now, step));
             self.collect();
             if finished {
                 self.advance(now);
