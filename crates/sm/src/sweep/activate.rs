@@ -18,7 +18,7 @@ use weft_mgmt::{DirectedPath, SmpRoute};
 use weft_wire::{AttributeId, Guid, Lid, Mad, PortInfo, PortNum, PortState, status};
 
 use super::settings::Wanted;
-use crate::knowledge::{FoundNode, FoundPort, Key, PortAt, Subnet, is_in_service};
+use crate::knowledge::{FoundPort, Key, PortAt, Subnet, is_in_service};
 use crate::lids::has_own_lid;
 use crate::requests::{Ask, Step};
 use crate::requests::{Get, Guard, Seen, Set, SmpRequest};
@@ -165,16 +165,12 @@ impl Activate {
 
     fn is_silent(&mut self, at: PortAt) {
         self.unanswered += 1;
-        let (guid, modifier) = (self.guid(at), u32::from(at.port.0));
+        let (guid, modifier) = (self.subnet.guid(at.node), u32::from(at.port.0));
         self.events.push(Event::unanswered(guid, AttributeId::PortInfo, modifier));
     }
 
     fn route(&self, at: PortAt) -> Option<SmpRoute> {
         route_to(&self.subnet, at, self.smp_routing)
-    }
-
-    fn guid(&self, at: PortAt) -> Guid {
-        self.subnet.node(at.node).map_or(Guid(0), FoundNode::guid)
     }
 
     /// What this stage makes of a port that was in `before`.
@@ -230,7 +226,7 @@ impl Activate {
         }
         if !Self::reached(state, goal) {
             self.refused += 1;
-            let (guid, port) = (self.guid(at), at.port);
+            let (guid, port) = (self.subnet.guid(at.node), at.port);
             self.events.push(Event::PortRefused {
                 guid: guid.into(),
                 port,
@@ -315,7 +311,7 @@ impl Step for Activate {
     fn written(&self, key: Key) -> Vec<(Guid, Key)> {
         let Key::Write(place) = key else { return Vec::new() };
         let port = self.ports.get(place as usize).copied();
-        port.map(|at| (self.guid(at), Key::PortInfo(at))).into_iter().collect()
+        port.map(|at| (self.subnet.guid(at.node), Key::PortInfo(at))).into_iter().collect()
     }
 
     fn failed(&mut self, key: Key) {

@@ -129,12 +129,8 @@ impl Check {
         Self::new(subnet, options, todo)
     }
 
-    fn guid(&self, at: u32) -> Guid {
-        self.subnet.node(at).map_or(Guid(0), FoundNode::guid)
-    }
-
     fn changed(&mut self, at: u32) {
-        self.found = Some(Reason::StateChange { guid: self.guid(at) });
+        self.found = Some(Reason::StateChange { guid: self.subnet.guid(at) });
     }
 
     fn looked_at_switch(&mut self, at: u32, now: SwitchInfo) {
@@ -152,7 +148,7 @@ impl Check {
     }
 
     fn looked_at_table(&mut self, at: u32, block: u16, now: &LftBlock) {
-        let guid = self.guid(at);
+        let guid = self.subnet.guid(at);
         if let Some(held) = self.memory.get_mut(&guid)
             && held.lft_block(block) != Some(now)
         {
@@ -162,7 +158,7 @@ impl Check {
     }
 
     fn looked_at_lanes(&mut self, at: PortAt, now: &[VirtualLane; 16]) {
-        let guid = self.guid(at.node);
+        let guid = self.subnet.guid(at.node);
         if let Some(port) = self.memory.get_mut(&guid).and_then(|held| held.port_mut(at.port))
             && port.sl_to_vl.as_ref() != Some(now)
         {
@@ -172,7 +168,7 @@ impl Check {
     }
 
     fn looked_at_arbitration(&mut self, at: PortAt, block: VlBlock, now: &[u8; VlArbitrationTable::SIZE]) {
-        let guid = self.guid(at.node);
+        let guid = self.subnet.guid(at.node);
         if let Some(port) = self.memory.get_mut(&guid).and_then(|held| held.port_mut(at.port))
             && port.arbitration(block) != Some(now)
         {
@@ -182,7 +178,7 @@ impl Check {
     }
 
     fn looked_at_p_keys(&mut self, at: PortAt, block: u16, now: &[u8; 64]) {
-        let guid = self.guid(at.node);
+        let guid = self.subnet.guid(at.node);
         if let Some(port) = self.memory.get_mut(&guid).and_then(|held| held.port_mut(at.port))
             && port.p_keys(block) != Some(now)
         {
@@ -226,7 +222,7 @@ impl Check {
             port.info = Some(now);
             port.silent &= is_up(&now);
             if !lacked && self.lacks(at) {
-                self.differs = Some(Reason::StateChange { guid: self.guid(at.node) });
+                self.differs = Some(Reason::StateChange { guid: self.subnet.guid(at.node) });
             }
         } else if own {
             self.found = Some(Reason::OwnPort);
@@ -269,7 +265,7 @@ impl Check {
     /// Somebody answers behind a port.
     fn found_behind(&mut self, from: PortAt, info: NodeInfo) {
         let Some(changes) = self.changes.as_mut().filter(|changes| changes.back.contains_key(&from)) else {
-            self.found = Some(Reason::Answer { guid: self.guid(from.node), port: from.port });
+            self.found = Some(Reason::Answer { guid: self.subnet.guid(from.node), port: from.port });
             return;
         };
         changes.behind.insert(from, info);
@@ -359,16 +355,16 @@ impl Step for Check {
 
     fn written(&self, key: Key) -> Vec<(Guid, Key)> {
         let Key::ClearChange(at) = key else { return Vec::new() };
-        vec![(self.guid(at), key)]
+        vec![(self.subnet.guid(at), key)]
     }
 
     fn failed(&mut self, key: Key) {
         match key {
             Key::SwitchInfo(at) | Key::ClearChange(at) | Key::Lft { node: at, .. } => {
-                self.found = Some(Reason::NoAnswer { guid: self.guid(at) });
+                self.found = Some(Reason::NoAnswer { guid: self.subnet.guid(at) });
             }
             Key::PortInfo(at) | Key::SlToVl(at, _) | Key::VlArbitration(at, _) | Key::PKeys(at, _) => {
-                self.found = Some(Reason::NoAnswer { guid: self.guid(at.node) });
+                self.found = Some(Reason::NoAnswer { guid: self.subnet.guid(at.node) });
             }
             // Still no one there.
             _ => {}

@@ -350,12 +350,8 @@ impl Program {
     fn is_silent(&mut self, write: Write) {
         self.unanswered += 1;
         self.forget(write);
-        let (guid, (attribute, modifier)) = (self.guid(write), write.name());
+        let (guid, (attribute, modifier)) = (self.subnet.guid(write.at().node), write.name());
         self.events.push(Event::unanswered(guid, attribute, modifier));
-    }
-
-    fn guid(&self, write: Write) -> Guid {
-        self.subnet.node(write.at().node).map_or(Guid(0), crate::knowledge::FoundNode::guid)
     }
 
     /// Whether the answer shows what was written, where that decides what comes next.
@@ -438,7 +434,7 @@ impl Step for Program {
         if answer.status() != status::OK || !self.confirms(write, answer) {
             self.refused += 1;
             self.forget(write);
-            let (guid, (attribute, modifier)) = (self.guid(write), write.name());
+            let (guid, (attribute, modifier)) = (self.subnet.guid(write.at().node), write.name());
             self.events.push(Event::refused(guid, attribute, modifier, answer.status()));
         }
         self.done(at);
@@ -447,7 +443,7 @@ impl Step for Program {
     fn written(&self, key: Key) -> Vec<(Guid, Key)> {
         let Key::Write(at) = key else { return Vec::new() };
         let Some(write) = self.plan.get(at as usize).copied() else { return Vec::new() };
-        let guid = self.guid(write);
+        let guid = self.subnet.guid(write.at().node);
         write.read_back(&self.subnet).into_iter().map(|key| (guid, key)).collect()
     }
 
