@@ -269,9 +269,6 @@ impl Simulation {
             Some(Rare::ToLoad(..)) => {}
             Some(Rare::GoOn(node)) => self.node_goes_on(node),
             Some(Rare::Vm { life, news }) => self.vm_news(life, *news),
-            Some(Rare::Command(port, command)) => {
-                self.command(port, *command);
-            }
         }
     }
 
