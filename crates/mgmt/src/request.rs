@@ -2,8 +2,8 @@
 
 use weft_wire::{
     AddressedMad, AttributeId, CONGESTION_CLASS_VERSION, CONGESTION_DATA, CongestionMad, DirectedSmp,
-    HOPS_MAX, Lid, Mad, MadHeader, Method, MgmtClass, PERF_DATA, PortNum, SA_CLASS_VERSION, SA_DATA_SIZE,
-    SaMad, ServiceLevel,
+    HOPS_MAX, Lid, MKey, Mad, MadHeader, Method, MgmtClass, PERF_DATA, PortNum, SA_CLASS_VERSION,
+    SA_DATA_SIZE, SaMad, ServiceLevel,
 };
 
 use crate::DirectedPath;
@@ -83,6 +83,14 @@ impl Request {
         initial_path[1..=path.hops()].copy_from_slice(path.ports());
         DirectedSmp::initial_path.set(bytes, initial_path);
     }
+}
+
+/// Asks for PortInfo of a port of the node that it is sent from, along the directed route of no hops, showing a key.
+pub fn own_port(port: PortNum, m_key: MKey) -> AddressedMad {
+    let route = SmpRoute::Directed(DirectedPath::HERE);
+    let mut request = Request::get(AttributeId::PortInfo, u32::from(port.0)).by(&route);
+    DirectedSmp::m_key.set(&mut request.mad.0, m_key);
+    request
 }
 
 /// A performance-management Get or Set to the port at `lid` (IBA 16.1).
