@@ -20,8 +20,8 @@ use weft_wire::{
 };
 
 use super::activate::route_to;
-use super::partitions::p_key_modifier;
-use super::settings::{Wanted, sl_to_vl_modifier, vl_arbitration_modifier};
+use super::reading::{own_port, reading};
+use super::settings::Wanted;
 use crate::knowledge::{Changes, FoundNode, Key, LftBlock, Memory, PortAt, Subnet, VlBlock, is_up};
 use crate::requests::{Ask, Step};
 use crate::requests::{Get, SmpRequest};
@@ -280,31 +280,14 @@ impl Step for Check {
     fn next(&mut self) -> Option<Ask> {
         while let Some(key) = self.todo.pop_front() {
             let (at, request) = match key {
-                Key::SwitchInfo(node) => {
-                    (PortAt { node, port: PortNum::ZERO }, SmpRequest::get(Get::SwitchInfo, 0))
-                }
-                Key::ClearChange(node) if self.subnet.is_locked(PortAt { node, port: PortNum::ZERO }) => {
+                Key::ClearChange(node) if self.subnet.is_locked(own_port(node)) => {
                     self.ask_ports(node);
                     continue;
                 }
                 Key::ClearChange(node) => {
                     let Some(info) = self.subnet.node(node).and_then(|node| node.switch) else { continue };
                     self.has_cleared = true;
-                    (PortAt { node, port: PortNum::ZERO }, SmpRequest::clear_change(info))
-                }
-                Key::Lft { node, block } => {
-                    (PortAt { node, port: PortNum::ZERO }, SmpRequest::get(Get::Lft, u32::from(block)))
-                }
-                Key::PortInfo(at) => (at, SmpRequest::get(Get::PortInfo, u32::from(at.port.0))),
-                Key::SlToVl(at, input) => {
-                    let modifier = sl_to_vl_modifier(&self.subnet, at, input);
-                    (at, SmpRequest::get(Get::SlToVl, modifier))
-                }
-                Key::PKeys(at, block) => {
-                    (at, SmpRequest::get(Get::PKeys, p_key_modifier(&self.subnet, at, block)))
-                }
-                Key::VlArbitration(at, block) => {
-                    (at, SmpRequest::get(Get::VlArbitration, vl_arbitration_modifier(at, block)))
+                    (own_port(node), SmpRequest::clear_change(info))
                 }
                 Key::NodeInfo(Some(from)) => {
                     let path = self.subnet.node(from.node).and_then(|node| node.path.then(from.port));
@@ -312,7 +295,10 @@ impl Step for Check {
                     let request = SmpRequest::get(Get::NodeInfo, 0);
                     return Some(Ask { key, route: SmpRoute::Directed(path), request });
                 }
-                _ => continue,
+                _ => {
+                    let Some(reading) = reading(&self.subnet, key) else { continue };
+                    reading
+                }
             };
             if let Some(route) = route_to(&self.subnet, at, self.smp_routing) {
                 return Some(Ask { key, route, request });
@@ -359,29 +345,19 @@ impl Step for Check {
     }
 
     fn failed(&mut self, key: Key) {
-        match key {
-            Key::SwitchInfo(at) | Key::ClearChange(at) | Key::Lft { node: at, .. } => {
-                self.found = Some(Reason::NoAnswer { guid: self.subnet.guid(at) });
-            }
-            Key::PortInfo(at) | Key::SlToVl(at, _) | Key::VlArbitration(at, _) | Key::PKeys(at, _) => {
-                self.found = Some(Reason::NoAnswer { guid: self.subnet.guid(at.node) });
-            }
-            // Still no one there.
-            _ => {}
+        // NodeInfo is about no node that is known: still no one is there.
+        if let Some(node) = key.node() {
+            self.found = Some(Reason::NoAnswer { guid: self.subnet.guid(node) });
         }
     }
 
     fn fallback(&mut self, key: Key) -> Option<DirectedPath> {
         self.smp_routing = SmpRouting::Directed;
-        match key {
-            Key::SwitchInfo(at) | Key::ClearChange(at) | Key::Lft { node: at, .. } => {
-                self.subnet.node(at).map(|node| node.path)
-            }
-            Key::PortInfo(at) | Key::SlToVl(at, _) | Key::VlArbitration(at, _) | Key::PKeys(at, _) => {
-                self.subnet.path(at)
-            }
-            _ => None,
-        }
+        let at = match key {
+            Key::ClearChange(node) => own_port(node),
+            _ => reading(&self.subnet, key)?.0,
+        };
+        self.subnet.path(at)
     }
 
     fn is_over(&self) -> bool {
