@@ -1,4 +1,4 @@
-//! Enums whose variants have sentences for people.
+//! Types that are declared with the text that people see, and types that are this text for serde too.
 
 /// Declares an enum with the text of each variant behind it: the arguments of `write!`, in which the variant's fields stand by
 /// their names. `Display` follows.
