@@ -39,77 +39,81 @@ pub struct PortConfig {
     pub link: LinkParameters,
 }
 
-/// Capabilities, bounds and times.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct DeviceOptions {
-    /// The largest payload that a port can carry.
-    pub mtu_cap: Mtu,
-    /// The data lanes that a port has.
-    pub vl_cap: VlCap,
-    /// Entries of the high-priority arbitration table, at most 64.
-    pub vl_arbitration_high_cap: u8,
-    /// Entries of the low-priority arbitration table, at most 64.
-    pub vl_arbitration_low_cap: u8,
-    /// Entries of a port's P_Key table, a multiple of 32.
-    pub partition_cap: u16,
-    /// GUIDs of a port, at most 255.
-    pub guid_cap: u8,
-    /// Entries of a switch's linear forwarding table.
-    pub lft_cap: u16,
-    /// Entries of a switch's multicast forwarding table.
-    pub mft_cap: u16,
-    /// Whether a switch takes the wildcards of SLtoVLMappingTable.
-    pub optimized_sl_to_vl_mapping: bool,
-    /// SMPs that wait while another one is processed; the next one is dropped and counted (VL15Dropped).
-    pub vl15_buffer_packets: u16,
-    /// How long one SMP keeps the device's management busy; zero answers at once.
-    pub smp_processing: Time,
-    /// Time from one sending of a trap to the next.
-    pub trap_interval: Time,
-    /// How often a trap is sent when no one answers; 0 sends none at all.
-    pub trap_limit: u16,
-    /// Management programs attached at the same time.
-    pub clients_max: u16,
-    /// Whether they may send SMPs. Where not, as at a virtual function whose QP0 is closed, those are dropped and counted, and
-    /// no program makes the port a subnet manager's; the device's own management agent answers as ever.
-    pub programs_qp0: bool,
-    /// What a host says when it is asked for its processors (vendor class 0x33), at most 215 bytes.
-    pub processors: String,
-    /// The data lanes.
-    pub data: DataPathOptions,
+weft_wire::defaults! {
+    /// Capabilities, bounds and times.
+    #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(default, deny_unknown_fields)]
+    pub struct DeviceOptions {
+        /// The largest payload that a port can carry.
+        pub mtu_cap: Mtu = Mtu::Bytes4096,
+        /// The data lanes that a port has.
+        pub vl_cap: VlCap = VlCap::Vl0To7,
+        /// Entries of the high-priority arbitration table, at most 64.
+        pub vl_arbitration_high_cap: u8 = 8,
+        /// Entries of the low-priority arbitration table, at most 64.
+        pub vl_arbitration_low_cap: u8 = 8,
+        /// Entries of a port's P_Key table, a multiple of 32.
+        pub partition_cap: u16 = 64,
+        /// GUIDs of a port, at most 255.
+        pub guid_cap: u8 = 32,
+        /// Entries of a switch's linear forwarding table.
+        pub lft_cap: u16 = 0xc000,
+        /// Entries of a switch's multicast forwarding table.
+        pub mft_cap: u16 = 1024,
+        /// Whether a switch takes the wildcards of SLtoVLMappingTable.
+        pub optimized_sl_to_vl_mapping: bool = true,
+        /// SMPs that wait while another one is processed; the next one is dropped and counted (VL15Dropped).
+        pub vl15_buffer_packets: u16 = 128,
+        /// How long one SMP keeps the device's management busy; zero answers at once.
+        pub smp_processing: Time = Time::ZERO,
+        /// Time from one sending of a trap to the next.
+        pub trap_interval: Time = Time::from_millis(500),
+        /// How often a trap is sent when no one answers; 0 sends none at all.
+        pub trap_limit: u16 = 10,
+        /// Management programs attached at the same time.
+        pub clients_max: u16 = 1024,
+        /// Whether they may send SMPs. Where not, as at a virtual function whose QP0 is closed, those are dropped and counted, and
+        /// no program makes the port a subnet manager's; the device's own management agent answers as ever.
+        pub programs_qp0: bool = true,
+        /// What a host says when it is asked for its processors (vendor class 0x33), at most 215 bytes.
+        pub processors: String = "an emulated host of weft, which has no processors of its own".to_owned(),
+        /// The data lanes.
+        pub data: DataPathOptions = DataPathOptions::default(),
+    }
 }
 
-/// How data lanes behave.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct DataPathOptions {
-    /// Whether a packet takes the time that its link's rate says. Otherwise it takes none.
-    pub shaped: bool,
-    /// Nanoseconds of machine time in one nanosecond of fabric time: 1000 is the rate scale 1/1000. Rates, lifetimes and
-    /// the 4 ns of a tick are of fabric time.
-    pub dilation: u32,
-    /// What a host moves in each direction at most, in megabits per second of fabric time. With 0 it sends what the
-    /// crossbar's [`host_bus_percent`](Crossbar::host_bus_percent) says, and takes what its link brings. Whole packets
-    /// count, from LRH to VCRC.
-    pub host_limit_mbps: u32,
-    /// The bus of a host that the functions of its virtualised adapter share: what all of them move together at most, in each
-    /// direction, in megabits per second of fabric time; 0 sets no limit. Whole packets count. A vSwitch's alone; means
-    /// nothing without [`shaped`](Self::shaped).
-    pub host_bus_mbps: u32,
-    /// A vSwitch's port to the fabric; its other ports lead to the functions of its host. 0 in other devices.
-    pub uplink: PortNum,
-    /// Depth of the buffer of each input port and lane, in packets of the largest size that the port takes; 0 is what
-    /// the crossbar's [`buffer_blocks`](Crossbar::buffer_blocks) says. No deeper than [`Self::buffer_packets_max`].
-    pub buffer_packets: u16,
-    /// How packets get from a switch's inputs to its outputs.
-    pub crossbar: Crossbar,
-    /// What becomes of the share of a switch's link that a lane does not use. Means nothing without [`shaped`](Self::shaped).
-    pub lane_share: LaneShare,
-    /// Whether switches cut through: a packet may leave before its tail has come in, and passes over a cable when its
-    /// first bit does. Otherwise they store and forward, and it passes when its last bit does. The same in all devices
-    /// that are cabled to each other; means nothing without [`shaped`](Self::shaped).
-    pub cut_through: bool,
+weft_wire::defaults! {
+    /// How data lanes behave.
+    #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(default, deny_unknown_fields)]
+    pub struct DataPathOptions {
+        /// Whether a packet takes the time that its link's rate says. Otherwise it takes none.
+        pub shaped: bool = false,
+        /// Nanoseconds of machine time in one nanosecond of fabric time: 1000 is the rate scale 1/1000. Rates, lifetimes and
+        /// the 4 ns of a tick are of fabric time.
+        pub dilation: u32 = 1,
+        /// What a host moves in each direction at most, in megabits per second of fabric time. With 0 it sends what the
+        /// crossbar's [`host_bus_percent`](Crossbar::host_bus_percent) says, and takes what its link brings. Whole packets
+        /// count, from LRH to VCRC.
+        pub host_limit_mbps: u32 = 0,
+        /// The bus of a host that the functions of its virtualised adapter share: what all of them move together at most, in each
+        /// direction, in megabits per second of fabric time; 0 sets no limit. Whole packets count. A vSwitch's alone; means
+        /// nothing without [`shaped`](Self::shaped).
+        pub host_bus_mbps: u32 = 0,
+        /// A vSwitch's port to the fabric; its other ports lead to the functions of its host. 0 in other devices.
+        pub uplink: PortNum = PortNum::ZERO,
+        /// Depth of the buffer of each input port and lane, in packets of the largest size that the port takes; 0 is what
+        /// the crossbar's [`buffer_blocks`](Crossbar::buffer_blocks) says. No deeper than [`Self::buffer_packets_max`].
+        pub buffer_packets: u16 = 0,
+        /// How packets get from a switch's inputs to its outputs.
+        pub crossbar: Crossbar = Crossbar::IS4,
+        /// What becomes of the share of a switch's link that a lane does not use. Means nothing without [`shaped`](Self::shaped).
+        pub lane_share: LaneShare = LaneShare::Lent,
+        /// Whether switches cut through: a packet may leave before its tail has come in, and passes over a cable when its
+        /// first bit does. Otherwise they store and forward, and it passes when its last bit does. The same in all devices
+        /// that are cabled to each other; means nothing without [`shaped`](Self::shaped).
+        pub cut_through: bool = false,
+    }
 }
 
 /// Depth of a buffer in packets where neither the options nor the crossbar say.
@@ -148,46 +152,6 @@ impl DataPathOptions {
         match self.host_limit_mbps {
             0 => link.percent(self.effective_crossbar().host_bus_percent),
             limit => DataRate::from_mbps(limit),
-        }
-    }
-}
-
-impl Default for DataPathOptions {
-    fn default() -> Self {
-        Self {
-            shaped: false,
-            dilation: 1,
-            host_limit_mbps: 0,
-            host_bus_mbps: 0,
-            uplink: PortNum::ZERO,
-            buffer_packets: 0,
-            crossbar: Crossbar::IS4,
-            lane_share: LaneShare::Lent,
-            cut_through: false,
-        }
-    }
-}
-
-impl Default for DeviceOptions {
-    fn default() -> Self {
-        Self {
-            mtu_cap: Mtu::Bytes4096,
-            vl_cap: VlCap::Vl0To7,
-            vl_arbitration_high_cap: 8,
-            vl_arbitration_low_cap: 8,
-            partition_cap: 64,
-            guid_cap: 32,
-            lft_cap: 0xc000,
-            mft_cap: 1024,
-            optimized_sl_to_vl_mapping: true,
-            vl15_buffer_packets: 128,
-            smp_processing: Time::ZERO,
-            trap_interval: Time::from_millis(500),
-            trap_limit: 10,
-            clients_max: 1024,
-            programs_qp0: true,
-            processors: "an emulated host of weft, which has no processors of its own".to_owned(),
-            data: DataPathOptions::default(),
         }
     }
 }

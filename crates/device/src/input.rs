@@ -19,11 +19,7 @@ impl ClientId {
     }
 }
 
-impl std::fmt::Display for ClientId {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}", self.0)
-    }
-}
+weft_wire::displayed!(ClientId(number) => "{number}");
 
 /// What happens to a device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

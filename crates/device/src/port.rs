@@ -27,11 +27,12 @@ use crate::{Counters, DeviceOptions};
 ///        │                ▼             │   │
 ///        └──────────── Active ──────────┘───┘
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum LinkState {
     /// Down, neither driving nor listening.
     Sleep,
     /// Down, looking for a peer.
+    #[default]
     Polling,
     /// Down, switched off by the subnet manager.
     Disabled,
@@ -129,7 +130,7 @@ impl LinkState {
 }
 
 /// A physical port, or a switch's port 0.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Port {
     pub(crate) number: PortNum,
     pub(crate) guid: Guid,
@@ -175,20 +176,12 @@ impl Port {
         let mut port = Self {
             number,
             guid,
-            state: LinkState::Polling,
             info: initial_info(link, options),
             fdr10: Fdr10 { supported: fdr10, enabled: fdr10, active: false },
-            counters: Counters::default(),
-            integrity: Integrity::default(),
-            by_lane: LaneCounters::default(),
-            counted_before: Counters::default(),
             p_keys,
             guids,
-            vl_arbitration: [VlArbitrationTable::default(); 4],
-            m_key_lease_end: None,
             lanes: 1,
-            packet_size_max: 0,
-            receive_size_max: 0,
+            ..Self::default()
         };
         port.set_state(LinkState::Polling);
         port.settings_changed();

@@ -1,7 +1,5 @@
 //! Timers of a device.
 
-use std::fmt;
-
 use weft_machine::{Time, Timer};
 
 use crate::Device;
@@ -9,27 +7,18 @@ use crate::data::Deadline;
 use crate::moment::NEVER;
 use crate::pma::Counted;
 
-/// What a device waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DeviceTimer {
-    /// A sample of the performance management agent begins or ends.
-    Sample,
-    /// Something happens on the data lanes.
-    Data(Deadline),
-    /// The node's management has processed an SMP.
-    Smp,
-    /// A trap that was not answered is sent again, or given up.
-    Trap,
-}
-
-impl fmt::Display for DeviceTimer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Sample => f.write_str("counter sample"),
-            Self::Data(deadline) => deadline.fmt(f),
-            Self::Smp => f.write_str("SMP processed"),
-            Self::Trap => f.write_str("trap repeat"),
-        }
+weft_wire::worded! {
+    /// What a device waits for.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum DeviceTimer {
+        /// A sample of the performance management agent begins or ends.
+        Sample => ("counter sample"),
+        /// Something happens on the data lanes.
+        Data(deadline: Deadline) => ("{deadline}"),
+        /// The node's management has processed an SMP.
+        Smp => ("SMP processed"),
+        /// A trap that was not answered is sent again, or given up.
+        Trap => ("trap repeat"),
     }
 }
 

@@ -1,7 +1,5 @@
 //! The name of a cable's end.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 use weft_wire::{Guid, PortNum};
 
@@ -14,8 +12,4 @@ pub struct CableEnd {
     pub port: PortNum,
 }
 
-impl fmt::Display for CableEnd {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.guid, self.port)
-    }
-}
+weft_wire::displayed!(CableEnd { guid, port } => "{guid}:{port}");

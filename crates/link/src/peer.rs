@@ -4,15 +4,12 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
-
 /// The longest name that DNS knows (RFC 1035, 2.3.4), and the longest of its parts.
 const NAME_BYTES_MAX: usize = 253;
 const LABEL_BYTES_MAX: usize = 63;
 
 /// Where a peer listens, as `host:port`. A name is resolved at each dial, so a peer may move to another IP address.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PeerAddress(Host);
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -112,19 +109,7 @@ impl FromStr for PeerAddress {
     }
 }
 
-impl TryFrom<String> for PeerAddress {
-    type Error = PeerAddressError;
-
-    fn try_from(text: String) -> Result<Self, Self::Error> {
-        text.parse()
-    }
-}
-
-impl From<PeerAddress> for String {
-    fn from(address: PeerAddress) -> Self {
-        address.to_string()
-    }
-}
+weft_wire::serde_as_text!(PeerAddress);
 
 impl fmt::Display for PeerAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -36,7 +36,7 @@ mod transactions;
 mod window;
 
 pub use path::{DirectedPath, PathError};
-pub use request::{Request, SmpRoute, congestion, perf, subnet_administration};
+pub use request::{Request, SmpRoute, congestion, own_port, perf, subnet_administration};
 pub use stats::{Rtt, Stats};
 pub use tables::{component_mask, records};
 pub use timers::{RequestTimer, TransferTimer};

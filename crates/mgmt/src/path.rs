@@ -3,7 +3,6 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use weft_wire::{HOPS_MAX, PortNum};
 
 /// The ports by which a directed-route SMP leaves, hop after hop, from the node that it starts on; at most 63.
@@ -16,15 +15,17 @@ pub struct DirectedPath {
     hops: u8,
 }
 
-/// Why a text is no directed path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PathError {
-    /// It does not begin with `0`, the node itself.
-    Start,
-    /// What stands at this place is no port number from 1 to 254.
-    Port(usize),
-    /// More than 63 hops.
-    TooLong,
+weft_wire::worded! {
+    /// Why a text is no directed path.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum PathError {
+        /// It does not begin with `0`, the node itself.
+        Start => ("a directed path begins with `0`, the node that it starts on"),
+        /// What stands at this place is no port number from 1 to 254.
+        Port(at: usize) => ("hop {at} is no port number from 1 to 254"),
+        /// More than 63 hops.
+        TooLong => ("a directed path has at most {HOPS_MAX} hops"),
+    }
 }
 
 impl DirectedPath {
@@ -94,29 +95,9 @@ impl FromStr for DirectedPath {
     }
 }
 
-impl fmt::Display for PathError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Start => f.write_str("a directed path begins with `0`, the node that it starts on"),
-            Self::Port(at) => write!(f, "hop {at} is no port number from 1 to 254"),
-            Self::TooLong => write!(f, "a directed path has at most {HOPS_MAX} hops"),
-        }
-    }
-}
-
 impl std::error::Error for PathError {}
 
-impl Serialize for DirectedPath {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for DirectedPath {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
-    }
-}
+weft_wire::serde_as_text!(DirectedPath);
 
 #[cfg(test)]
 mod tests {

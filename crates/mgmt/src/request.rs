@@ -2,8 +2,8 @@
 
 use weft_wire::{
     AddressedMad, AttributeId, CONGESTION_CLASS_VERSION, CONGESTION_DATA, CongestionMad, DirectedSmp,
-    HOPS_MAX, Lid, Mad, MadHeader, Method, MgmtClass, PerfMad, PortNum, SA_CLASS_VERSION, SA_DATA_SIZE,
-    SaMad, ServiceLevel,
+    HOPS_MAX, Lid, MKey, Mad, MadHeader, Method, MgmtClass, PERF_DATA, PortNum, SA_CLASS_VERSION,
+    SA_DATA_SIZE, SaMad, ServiceLevel,
 };
 
 use crate::DirectedPath;
@@ -52,16 +52,7 @@ impl Request {
     }
 
     fn new(method: Method, attribute: AttributeId, modifier: u32, value: &[u8]) -> Self {
-        let mut mad = Mad::default();
-        mad.set_header(&MadHeader {
-            base_version: 1,
-            mgmt_class: MgmtClass::SubnLid,
-            class_version: 1,
-            method,
-            attribute_id: attribute,
-            attribute_modifier: modifier,
-            ..MadHeader::default()
-        });
+        let mut mad = headed(MgmtClass::SubnLid, 1, method, attribute, modifier);
         mad.set_smp_data(value);
         Self { mad }
     }
@@ -94,6 +85,14 @@ impl Request {
     }
 }
 
+/// Asks for PortInfo of a port of the node that it is sent from, along the directed route of no hops, showing a key.
+pub fn own_port(port: PortNum, m_key: MKey) -> AddressedMad {
+    let route = SmpRoute::Directed(DirectedPath::HERE);
+    let mut request = Request::get(AttributeId::PortInfo, u32::from(port.0)).by(&route);
+    DirectedSmp::m_key.set(&mut request.mad.0, m_key);
+    request
+}
+
 /// A performance-management Get or Set to the port at `lid` (IBA 16.1).
 ///
 /// # Panics
@@ -105,18 +104,8 @@ pub fn perf(
     attribute: AttributeId,
     value: &[u8],
 ) -> AddressedMad {
-    let mut mad = Mad::default();
-    mad.set_header(&MadHeader {
-        base_version: 1,
-        mgmt_class: MgmtClass::Perf,
-        class_version: 1,
-        method,
-        attribute_id: attribute,
-        ..MadHeader::default()
-    });
-    let mut data = [0; 192];
-    data[..value.len()].copy_from_slice(value);
-    PerfMad::data.set(&mut mad.0, data);
+    let mut mad = headed(MgmtClass::Perf, 1, method, attribute, 0);
+    mad.0[PERF_DATA][..value.len()].copy_from_slice(value);
     AddressedMad::gmp(lid, sl, mad)
 }
 
@@ -134,16 +123,8 @@ pub fn congestion(
     attribute_modifier: u32,
     value: &[u8],
 ) -> AddressedMad {
-    let mut mad = Mad::default();
-    mad.set_header(&MadHeader {
-        base_version: 1,
-        mgmt_class: MgmtClass::CongestionControl,
-        class_version: CONGESTION_CLASS_VERSION,
-        method,
-        attribute_id,
-        attribute_modifier,
-        ..MadHeader::default()
-    });
+    let class = MgmtClass::CongestionControl;
+    let mut mad = headed(class, CONGESTION_CLASS_VERSION, method, attribute_id, attribute_modifier);
     CongestionMad::cc_key.set(&mut mad.0, cc_key);
     mad.0[CONGESTION_DATA][..value.len()].copy_from_slice(value);
     AddressedMad::gmp(lid, sl, mad)
@@ -161,12 +142,7 @@ pub fn subnet_administration(
     component_mask: u64,
     value: &[u8],
 ) -> AddressedMad {
-    let mut mad = Mad::default();
-    SaMad::base_version.set(&mut mad.0, 1);
-    SaMad::mgmt_class.set(&mut mad.0, MgmtClass::SubnAdm);
-    SaMad::class_version.set(&mut mad.0, SA_CLASS_VERSION);
-    SaMad::method.set(&mut mad.0, method);
-    SaMad::attribute_id.set(&mut mad.0, attribute);
+    let mut mad = headed(MgmtClass::SubnAdm, SA_CLASS_VERSION, method, attribute, 0);
     SaMad::component_mask.set(&mut mad.0, component_mask);
     let mut data = [0; SA_DATA_SIZE];
     data[..value.len()].copy_from_slice(value);
@@ -174,10 +150,31 @@ pub fn subnet_administration(
     AddressedMad::gmp(lid, sl, mad)
 }
 
+/// A MAD with this header, and nothing behind it.
+fn headed(
+    mgmt_class: MgmtClass,
+    class_version: u8,
+    method: Method,
+    attribute_id: AttributeId,
+    attribute_modifier: u32,
+) -> Mad {
+    let mut mad = Mad::default();
+    mad.set_header(&MadHeader {
+        base_version: 1,
+        mgmt_class,
+        class_version,
+        method,
+        attribute_id,
+        attribute_modifier,
+        ..MadHeader::default()
+    });
+    mad
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use weft_wire::{PortCounters, QKey, QpNum};
+    use weft_wire::{PerfMad, PortCounters, QKey, QpNum};
 
     #[test]
     fn a_directed_request_carries_its_path() {

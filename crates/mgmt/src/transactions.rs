@@ -17,23 +17,18 @@ const TURNS: u32 = u32::MAX / WINDOW_MAX;
 /// Stands for "no slot" in the list of deadlines.
 const NOWHERE: u32 = u32::MAX;
 
-/// How a manager paces its requests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Limits {
-    /// How many requests may be in flight.
-    pub window: Window,
-    /// How long to wait for the answer of one attempt.
-    pub timeout: Time,
-    /// How many more attempts follow the first.
-    pub retries: u32,
-    /// How many requests may wait for the window.
-    pub queue: usize,
-}
-
-impl Default for Limits {
-    /// The window, timeout and retries that subnet managers have always used: 4, 200 ms and 3.
-    fn default() -> Self {
-        Self { window: Window::Fixed(4), timeout: Time::from_millis(200), retries: 3, queue: 1 << 20 }
+weft_wire::defaults! {
+    /// How a manager paces its requests. The default has the window, timeout and retries that subnet managers have always used.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct Limits {
+        /// How many requests may be in flight.
+        pub window: Window = Window::Fixed(4),
+        /// How long to wait for the answer of one attempt.
+        pub timeout: Time = Time::from_millis(200),
+        /// How many more attempts follow the first.
+        pub retries: u32 = 3,
+        /// How many requests may wait for the window.
+        pub queue: usize = 1 << 20,
     }
 }
 
@@ -118,6 +113,12 @@ struct Waiting<K> {
     fresh: bool,
     before: u32,
     after: u32,
+}
+
+impl<K> Default for Transactions<K> {
+    fn default() -> Self {
+        Self::new(Limits::default())
+    }
 }
 
 impl<K> Transactions<K> {

@@ -59,11 +59,7 @@ impl fmt::Display for Window {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadWindow;
 
-impl fmt::Display for BadWindow {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a window is `auto` or 1 to {WINDOW_MAX}")
-    }
-}
+weft_wire::displayed!(BadWindow => "a window is `auto` or 1 to {WINDOW_MAX}");
 
 impl std::error::Error for BadWindow {}
 

@@ -1,7 +1,5 @@
 //! Names of what a node holds. A number is never given twice by the same node.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 use weft_device::ClientId;
 use weft_wire::PortNum;
@@ -41,14 +39,6 @@ impl PortId {
     }
 }
 
-impl fmt::Display for DeviceId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "device {}", self.0)
-    }
-}
+weft_wire::displayed!(DeviceId(number) => "device {number}");
 
-impl fmt::Display for PortId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "port {} of {}", self.port, self.device)
-    }
-}
+weft_wire::displayed!(PortId { port, device } => "port {port} of {device}");

@@ -15,24 +15,20 @@ use crate::timers::{Owner, TimerId, Timers};
 use crate::vms::Slots;
 use crate::{Desk, DeviceId, Frame, Input, NodeTimer, Output, PortId, RequestId, ToHost};
 
-/// How a node works.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct NodeOptions {
-    /// Frames between the node's ports, timers, and things that hosts hear late, that one drain begins at most, beside what
-    /// the input itself begins.
-    pub steps_max: u32,
-    /// Whether the node notes how late its timers were, for [`Node::take_lateness`].
-    pub notes_lateness: bool,
-}
-
-impl Default for NodeOptions {
-    fn default() -> Self {
-        Self { steps_max: 4096, notes_lateness: false }
+weft_wire::defaults! {
+    /// How a node works.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct NodeOptions {
+        /// Frames between the node's ports, timers, and things that hosts hear late, that one drain begins at most, beside what
+        /// the input itself begins.
+        pub steps_max: u32 = 4096,
+        /// Whether the node notes how late its timers were, for [`Node::take_lateness`].
+        pub notes_lateness: bool = false,
     }
 }
 
 /// What one agent holds; see the [crate](crate). What every packet needs is in front.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 #[repr(C)]
 pub struct Node {
     pub(crate) desk: Option<Box<Desk>>,
@@ -71,30 +67,7 @@ pub struct Node {
 impl Node {
     /// A node that holds nothing.
     pub fn new(options: NodeOptions) -> Self {
-        Self {
-            desk: None,
-            now: Time::ZERO,
-            hand: None,
-            woken_at: None,
-            may_go_on: false,
-            is_wired: false,
-            has_hosts: false,
-            is_watching: false,
-            rounds: 0,
-            steps: 0,
-            timers: Timers::new(),
-            devices: Devices::default(),
-            cables: Cables::default(),
-            clients: Clients::default(),
-            held: Held::default(),
-            held_timer: None,
-            later: VecDeque::new(),
-            late: Vec::new(),
-            options,
-            slots: Slots::default(),
-            impaired: ImpairedPorts::default(),
-            degraded: DegradedPorts::default(),
-        }
+        Self { options, ..Self::default() }
     }
 
     /// A device that is on.

@@ -1,7 +1,5 @@
 //! Outputs and answers of a node.
 
-use std::fmt;
-
 use serde::Serialize;
 use weft_device::{DataAccount, Event, RefusalReason};
 use weft_host::mad::{Address, AgentId, RegisterError, SendError};
@@ -217,29 +215,19 @@ pub enum Refusal {
     Vm(VmRefusal),
 }
 
-/// Why a cable between ports of the node went down.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub enum LinkLoss {
-    /// This end switched it off, or its cable was pulled out.
-    Cut,
-    /// The other end did.
-    CutByPeer,
-    /// What must not be lost found no room.
-    Overflow,
-    /// The other end sent more than its credit.
-    Overrun,
-    /// The other end found that this one sent more than its credit, or that there was no room.
-    BrokenByPeer,
-}
-
-impl fmt::Display for LinkLoss {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Cut => "cut here",
-            Self::CutByPeer => "cut at the other end",
-            Self::Overflow => "a lossless lane found no room",
-            Self::Overrun => "more than its credit from the other end",
-            Self::BrokenByPeer => "closed by the other end",
-        })
+weft_wire::worded! {
+    /// Why a cable between ports of the node went down.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+    pub enum LinkLoss {
+        /// This end switched it off, or its cable was pulled out.
+        Cut => ("cut here"),
+        /// The other end did.
+        CutByPeer => ("cut at the other end"),
+        /// What must not be lost found no room.
+        Overflow => ("a lossless lane found no room"),
+        /// The other end sent more than its credit.
+        Overrun => ("more than its credit from the other end"),
+        /// The other end found that this one sent more than its credit, or that there was no room.
+        BrokenByPeer => ("closed by the other end"),
     }
 }

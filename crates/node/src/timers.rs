@@ -35,15 +35,17 @@ pub(crate) enum Owner {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct TimerId(u32);
 
-/// All timers of a node.
-#[derive(Debug)]
-pub(crate) struct Timers {
-    /// By place, as long as there are few.
-    few: [Time; FEW],
-    /// By place, once there are many.
-    many: Option<Box<Many>>,
-    owners: Vec<Owner>,
-    free: Vec<TimerId>,
+weft_wire::defaults! {
+    /// All timers of a node.
+    #[derive(Debug)]
+    pub(crate) struct Timers {
+        /// By place, as long as there are few.
+        few: [Time; FEW] = [NEVER; FEW],
+        /// By place, once there are many.
+        many: Option<Box<Many>> = None,
+        owners: Vec<Owner> = Vec::new(),
+        free: Vec<TimerId> = Vec::new(),
+    }
 }
 
 /// Many timers.
@@ -55,10 +57,6 @@ struct Many {
 }
 
 impl Timers {
-    pub(crate) fn new() -> Self {
-        Self { few: [NEVER; FEW], many: None, owners: Vec::new(), free: Vec::new() }
-    }
-
     /// A timer that is not set.
     pub(crate) fn add(&mut self, owner: Owner) -> TimerId {
         if let Some(timer) = self.free.pop() {
@@ -186,7 +184,7 @@ mod tests {
     #[test]
     fn the_earliest_is_due_first_and_only_once() {
         for others in [0, 10] {
-            let mut timers = Timers::new();
+            let mut timers = Timers::default();
             let ids: Vec<_> = (0..3 + others).map(|number| timers.add(device(number))).collect();
             for (id, at) in ids.iter().zip([30, 10, 20]) {
                 assert_eq!(timers.set(*id, Time::from_nanos(at)), NEVER);
@@ -202,7 +200,7 @@ mod tests {
 
     #[test]
     fn endless_revisions_do_not_grow_the_heap() {
-        let mut timers = Timers::new();
+        let mut timers = Timers::default();
         let ids: Vec<_> = (0..8).map(|number| timers.add(device(number))).collect();
         for at in 1..100_000u64 {
             timers.set(ids[at as usize % 2], Time::from_nanos(at));
@@ -233,7 +231,7 @@ mod tests {
         /// Few or many, timers do what a plain list of moments does.
         #[test]
         fn as_a_list_does(steps in proptest::collection::vec(step(), 0..120)) {
-            let mut timers = Timers::new();
+            let mut timers = Timers::default();
             let mut list: Vec<(TimerId, u32, Option<u64>)> = Vec::new();
             let mut next = 0;
             for step in steps {

@@ -12,8 +12,8 @@
 //! Without subscriptions the fabric is learned all the same, and asked for again when it is time.
 
 use weft_machine::{Time, Timer};
-use weft_mgmt::records;
 use weft_mgmt::rmpp::{Inbox, InboxLimits};
+use weft_mgmt::{own_port, records, subnet_administration};
 use weft_wire::{
     AddressedMad, AttributeId, Gid, Guid, InformInfoRecord, Lid, LinkRecord, Mad, Method, MgmtClass,
     NodeRecord, PortInfo, PortInfoRecord, PortNum, RmppType, ServiceLevel, TransactionId, sa_attribute,
@@ -64,7 +64,7 @@ struct Call {
 }
 
 /// Learning.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Learn {
     timeout: Time,
     retries: u32,
@@ -101,20 +101,8 @@ impl Learn {
             refresh: options.refresh,
             service_level: options.management_sl,
             m_key: options.m_key,
-            call: None,
-            due: None,
-            pulse: None,
-            confirmed: false,
-            port: PortNum::ZERO,
-            gid: Gid::default(),
-            own: OwnPort::default(),
-            records: Records::default(),
             inbox: Inbox::new(InboxLimits { transfers: 4, lingering: 16, ..InboxLimits::default() }),
-            next_id: 0,
-            sent: 0,
-            retried: 0,
-            unsubscribed: 0,
-            ignored: 0,
+            ..Self::default()
         }
     }
 
@@ -173,12 +161,11 @@ impl Learn {
 
     fn request(&self, question: Question) -> AddressedMad {
         let (lid, sl) = (self.own.sm_lid, self.own.service_level);
-        let table = |attribute: AttributeId| {
-            request::subnet_administration(lid, sl, Method::GetTable, attribute, &[])
-        };
+        let table =
+            |attribute: AttributeId| subnet_administration(lid, sl, Method::GetTable, attribute, 0, &[]);
         match question {
             Question::Subscriptions => request::subscriptions(lid, sl, self.gid),
-            Question::OwnPort => request::own_port(self.port, self.m_key),
+            Question::OwnPort => own_port(self.port, self.m_key),
             Question::Nodes => table(sa_attribute::NODE_RECORD),
             Question::Ports => table(sa_attribute::PORT_INFO_RECORD),
             Question::Cables => table(sa_attribute::LINK_RECORD),

@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use weft_machine::{Machine, Time, Timer};
 use weft_vocabulary::HexGuid;
 use weft_vocabulary::pm::{self, End, Event, HotSpot, Statistics};
-use weft_wire::{AddressedMad, AttributeId, Details, Guid, Lid, Method, MgmtClass, Notice, PortNum, SaMad};
+use weft_wire::{
+    AddressedMad, AttributeId, Details, Guid, Lid, Method, MgmtClass, Notice, PortNum, SaMad, sa_attribute,
+};
 
 use crate::detect::{self, Detector, Facing, Finding, Source};
 use crate::fabric::{Fabric, Port, Rate};
@@ -112,10 +114,10 @@ impl PerformanceManager {
             self.counts.ignored += 1;
         } else if Sweep::is_answer(mad) {
             self.sweep.receive(now, mad, &mut self.fabric);
-        } else if Moves::is_answer(mad) {
+        } else if request::is_answer_about(AttributeId::Notice, mad) {
             let event = self.moves.receive(now, mad);
             self.outputs.extend(event.map(Output::Event));
-        } else if Reports::is_answer(mad) {
+        } else if request::is_answer_about(sa_attribute::RECEIVED_DATA, mad) {
             let event = self.reports.receive(now, mad);
             self.outputs.extend(event.map(Output::Event));
         } else if mad.mad.class() == MgmtClass::SubnAdm && mad.mad.method() == Method::Report {

@@ -26,7 +26,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use weft_machine::{Time, Timer};
 use weft_mgmt::{Limits, Stats, Transactions, Window};
-use weft_wire::{AddressedMad, AttributeId, Guid, Lid, MgmtClass, ServiceLevel, SmKey, status};
+use weft_wire::{AddressedMad, Guid, Lid, ServiceLevel, SmKey, status};
 
 use crate::learn::OwnPort;
 use crate::request::{self, Tell};
@@ -273,14 +273,6 @@ impl Moves {
 
     pub(crate) fn poll_transmit(&mut self, now: Time) -> Option<AddressedMad> {
         self.notices.poll_transmit(now)
-    }
-
-    /// Whether a MAD can be an answer to a request made here.
-    pub(crate) fn is_answer(mad: &AddressedMad) -> bool {
-        let mad = &mad.mad;
-        mad.class() == MgmtClass::SubnAdm
-            && mad.attribute_id() == AttributeId::Notice
-            && mad.method().is_response()
     }
 
     /// Takes the subnet manager's answer.

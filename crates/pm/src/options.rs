@@ -27,88 +27,61 @@ weft_wire::named! {
     }
 }
 
-/// What an operator can choose.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Options {
-    /// From the start of one sweep to that of the next; at least 1 ms.
-    pub interval: Time,
-    /// Requests in flight.
-    pub window: u32,
-    /// How long to wait for an answer.
-    pub timeout: Time,
-    /// How often to ask again.
-    pub retries: u32,
-    /// How long to wait for an answer of subnet administration, or for the next part of a long one.
-    pub sa_timeout: Time,
-    /// How often the fabric is asked for again when nothing else calls for it. Subscriptions are renewed with it, because
-    /// they die with a subnet manager.
-    pub refresh: Time,
-    /// Nanoseconds of machine time in one of fabric time, for the papers' "per second".
-    pub dilation: u32,
-    /// How hot spots are found.
-    pub detector: DetectorKind,
-    /// Ticks per second of fabric time above which a port is congested. The paper's is 100 000, which is 0.04 % of the
-    /// time; 2 500 000 is 1 %.
-    pub threshold: u64,
-    /// The same for a port that is to become a hot spot beside others, if it is higher, and then in three sweeps in a row.
-    /// Hosts that have notice of hot spots leave the links to the others, which then carry so much
-    /// that ordinary hosts' ports wait nearly as long as a hot spot's.
-    pub further_threshold: u64,
-    /// A congested host below this share of its link's rate takes part in a hot spot or suffers from one.
-    pub utilisation_limit: f64,
-    /// Whether hosts are asked to move; otherwise hot spots are only shown.
-    pub repath: bool,
-    /// Whether hosts are asked to leave the slow lanes of which an earlier manager notified them,
-    /// when this one has learned the fabric first.
-    pub wildcard_at_start: bool,
-    /// How many sweeps there are at least from one report of what hosts receive to the next; 0 makes none.
-    pub learn_weights: u32,
-    /// The service level of the slow lane.
-    pub slow_sl: ServiceLevel,
-    /// Sweeps in a row that a port must be above the threshold to become a hot spot, and below it to be none any more.
-    pub hysteresis: (u32, u32),
-    /// The service level of this manager's own requests; none is the one that the subnet manager has given the port.
-    pub management_sl: Option<ServiceLevel>,
-    /// Whether counters by lane are swept too.
-    pub lanes: bool,
-    /// Whether what received errors are made of is swept too (PortRcvErrorDetails).
-    pub errors: bool,
-    /// Whether counters that stop at their highest value are set back when they are past half of it.
-    pub reset: bool,
-    /// The key that the own port may want to be shown (IBA 14.2.4).
-    pub m_key: MKey,
-    /// The SM_Key that subnet administration is shown with what it may not take from everyone: notices for hosts, and reports (IBA 15.4.1).
-    /// 0 shows none.
-    pub sa_key: SmKey,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            interval: Time::from_secs(2),
-            window: 64,
-            timeout: Time::from_millis(500),
-            retries: 3,
-            sa_timeout: Time::from_secs(1),
-            refresh: Time::from_secs(60),
-            dilation: 1,
-            detector: DetectorKind::Weft,
-            threshold: PRINTED_THRESHOLD,
-            further_threshold: 0,
-            utilisation_limit: 0.5,
-            repath: true,
-            wildcard_at_start: true,
-            learn_weights: 0,
-            slow_sl: ServiceLevel(1),
-            hysteresis: (1, 1),
-            management_sl: None,
-            lanes: false,
-            errors: false,
-            reset: true,
-            m_key: MKey(0),
-            sa_key: SmKey(0),
-        }
+weft_wire::defaults! {
+    /// What an operator can choose.
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    #[serde(default, deny_unknown_fields)]
+    pub struct Options {
+        /// From the start of one sweep to that of the next; at least 1 ms.
+        pub interval: Time = Time::from_secs(2),
+        /// Requests in flight.
+        pub window: u32 = 64,
+        /// How long to wait for an answer.
+        pub timeout: Time = Time::from_millis(500),
+        /// How often to ask again.
+        pub retries: u32 = 3,
+        /// How long to wait for an answer of subnet administration, or for the next part of a long one.
+        pub sa_timeout: Time = Time::from_secs(1),
+        /// How often the fabric is asked for again when nothing else calls for it. Subscriptions are renewed with it, because
+        /// they die with a subnet manager.
+        pub refresh: Time = Time::from_secs(60),
+        /// Nanoseconds of machine time in one of fabric time, for the papers' "per second".
+        pub dilation: u32 = 1,
+        /// How hot spots are found.
+        pub detector: DetectorKind = DetectorKind::Weft,
+        /// Ticks per second of fabric time above which a port is congested. The paper's is 100 000, which is 0.04 % of the
+        /// time; 2 500 000 is 1 %.
+        pub threshold: u64 = PRINTED_THRESHOLD,
+        /// The same for a port that is to become a hot spot beside others, if it is higher, and then in three sweeps in a row.
+        /// Hosts that have notice of hot spots leave the links to the others, which then carry so much
+        /// that ordinary hosts' ports wait nearly as long as a hot spot's.
+        pub further_threshold: u64 = 0,
+        /// A congested host below this share of its link's rate takes part in a hot spot or suffers from one.
+        pub utilisation_limit: f64 = 0.5,
+        /// Whether hosts are asked to move; otherwise hot spots are only shown.
+        pub repath: bool = true,
+        /// Whether hosts are asked to leave the slow lanes of which an earlier manager notified them,
+        /// when this one has learned the fabric first.
+        pub wildcard_at_start: bool = true,
+        /// How many sweeps there are at least from one report of what hosts receive to the next; 0 makes none.
+        pub learn_weights: u32 = 0,
+        /// The service level of the slow lane.
+        pub slow_sl: ServiceLevel = ServiceLevel(1),
+        /// Sweeps in a row that a port must be above the threshold to become a hot spot, and below it to be none any more.
+        pub hysteresis: (u32, u32) = (1, 1),
+        /// The service level of this manager's own requests; none is the one that the subnet manager has given the port.
+        pub management_sl: Option<ServiceLevel> = None,
+        /// Whether counters by lane are swept too.
+        pub lanes: bool = false,
+        /// Whether what received errors are made of is swept too (PortRcvErrorDetails).
+        pub errors: bool = false,
+        /// Whether counters that stop at their highest value are set back when they are past half of it.
+        pub reset: bool = true,
+        /// The key that the own port may want to be shown (IBA 14.2.4).
+        pub m_key: MKey = MKey(0),
+        /// The SM_Key that subnet administration is shown with what it may not take from everyone: notices for hosts, and reports (IBA 15.4.1).
+        /// 0 shows none.
+        pub sa_key: SmKey = SmKey(0),
     }
 }
 

@@ -13,12 +13,12 @@
 use std::collections::BTreeMap;
 
 use weft_machine::{Time, Timer};
-use weft_mgmt::{Limits, Stats, Transactions, Window};
-use weft_wire::{AddressedMad, Guid, Method, MgmtClass, ReceivedData, SaMad, SmKey, sa_attribute, status};
+use weft_mgmt::{Limits, Stats, Transactions, Window, subnet_administration};
+use weft_wire::{AddressedMad, Guid, Method, ReceivedData, SaMad, SmKey, sa_attribute, status};
 
 use crate::fabric::Fabric;
 use crate::learn::OwnPort;
-use crate::request::{subnet_administration, with_key};
+use crate::request::with_key;
 use crate::{Event, Options, PmTimer};
 
 /// Parts in flight.
@@ -61,7 +61,7 @@ pub(crate) struct Counts {
 }
 
 /// Reporting.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Reports {
     /// The least number of sweeps between two reports; 0 is no reports.
     every: u64,
@@ -88,14 +88,9 @@ impl Reports {
         };
         Self {
             every: options.learn_weights.into(),
-            own: OwnPort::default(),
-            since: None,
-            under_way: None,
-            taken: None,
-            repeats_left: 0,
             sa_key: options.sa_key,
             requests: Transactions::new(limits),
-            counts: Counts::default(),
+            ..Self::default()
         }
     }
 
@@ -157,7 +152,7 @@ impl Reports {
     fn offer(&mut self, key: Key, method: Method, part: &ReceivedData) -> bool {
         let OwnPort { sm_lid, service_level, .. } = self.own;
         let attribute = sa_attribute::RECEIVED_DATA;
-        let mad = subnet_administration(sm_lid, service_level, method, attribute, &part.encode());
+        let mad = subnet_administration(sm_lid, service_level, method, attribute, 0, &part.encode());
         self.requests.offer(key, with_key(mad, self.sa_key)).is_ok()
     }
 
@@ -179,14 +174,6 @@ impl Reports {
 
     pub(crate) fn poll_transmit(&mut self, now: Time) -> Option<AddressedMad> {
         self.requests.poll_transmit(now)
-    }
-
-    /// Whether a MAD can be an answer to a request made here.
-    pub(crate) fn is_answer(mad: &AddressedMad) -> bool {
-        let mad = &mad.mad;
-        mad.class() == MgmtClass::SubnAdm
-            && mad.attribute_id() == sa_attribute::RECEIVED_DATA
-            && mad.method().is_response()
     }
 
     /// Takes the subnet manager's answer.

@@ -1,8 +1,8 @@
 //! The requests that the manager makes.
 
-use weft_mgmt::{DirectedPath, Request, SmpRoute, perf};
+use weft_mgmt::{perf, subnet_administration};
 use weft_wire::{
-    AddressedMad, AttributeId, Details, Gid, InformInfo, InformInfoRecord, Lid, MKey, Method, NodeType,
+    AddressedMad, AttributeId, Details, Gid, InformInfo, InformInfoRecord, Lid, Method, MgmtClass, NodeType,
     Notice, PortCounters, PortCountersExtended, PortNum, PortRcvErrorDetails, PortVlXmitWaitCounters,
     RepathDetails, RepathKind, SaMad, ServiceLevel, SmKey, Smp, TransactionId, TrapNumber, sa_attribute,
     trap,
@@ -50,33 +50,34 @@ pub(crate) fn counters(lid: Lid, sl: ServiceLevel, port: PortNum, what: What) ->
     // Every attribute begins with a byte of its own and PortSelect.
     let select = [0, port.0];
     let (port_select, attribute) = (port, attribute(what));
-    match what {
+    let zeros = match what {
         What::Basic | What::Extended | What::Lanes | What::Errors => {
-            perf(lid, sl, Method::Get, attribute, &select)
+            return perf(lid, sl, Method::Get, attribute, &select);
         }
         What::ResetBasic(bits) => {
             let (counter_select, counter_select2) = (bits as u16, (bits >> 16) as u8);
             let zero =
                 PortCounters { port_select, counter_select, counter_select2, ..PortCounters::default() };
-            perf(lid, sl, Method::Set, attribute, &zero.encode())
+            zero.encode().to_vec()
         }
         What::ResetExtended(bits) => {
             let (counter_select, counter_select2) = (bits as u16, bits >> 16);
             let none = PortCountersExtended::default();
             let zero = PortCountersExtended { port_select, counter_select, counter_select2, ..none };
-            perf(lid, sl, Method::Set, attribute, &zero.encode())
+            zero.encode().to_vec()
         }
         What::ResetLanes(counter_select) => {
             let none = PortVlXmitWaitCounters::default();
             let zero = PortVlXmitWaitCounters { port_select, counter_select, ..none };
-            perf(lid, sl, Method::Set, attribute, &zero.encode())
+            zero.encode().to_vec()
         }
         What::ResetErrors(counter_select) => {
             let none = PortRcvErrorDetails::default();
             let zero = PortRcvErrorDetails { port_select, counter_select, ..none };
-            perf(lid, sl, Method::Set, attribute, &zero.encode())
+            zero.encode().to_vec()
         }
-    }
+    };
+    perf(lid, sl, Method::Set, attribute, &zeros)
 }
 
 fn attribute(what: What) -> AttributeId {
@@ -93,23 +94,10 @@ pub(crate) fn probe(lid: Lid, sl: ServiceLevel) -> AddressedMad {
     perf(lid, sl, Method::Get, AttributeId::ClassPortInfo, &[])
 }
 
-/// Asks for PortInfo of the own port along the directed route of no hops.
-pub(crate) fn own_port(port: PortNum, m_key: MKey) -> AddressedMad {
-    let route = SmpRoute::Directed(DirectedPath::HERE);
-    let mut request = Request::get(AttributeId::PortInfo, u32::from(port.0)).by(&route);
-    Smp::m_key.set(&mut request.mad.0, m_key);
-    request
-}
-
-/// A request to subnet administration.
-pub(crate) fn subnet_administration(
-    lid: Lid,
-    sl: ServiceLevel,
-    method: Method,
-    attribute: AttributeId,
-    value: &[u8],
-) -> AddressedMad {
-    weft_mgmt::subnet_administration(lid, sl, method, attribute, 0, value)
+/// Whether a MAD is subnet administration's answer about this attribute.
+pub(crate) fn is_answer_about(attribute: AttributeId, mad: &AddressedMad) -> bool {
+    let mad = &mad.mad;
+    mad.class() == MgmtClass::SubnAdm && mad.attribute_id() == attribute && mad.method().is_response()
 }
 
 /// Subscribes to a generic trap, whoever it is about.
@@ -125,17 +113,15 @@ pub(crate) fn subscribe(lid: Lid, sl: ServiceLevel, trap_number: TrapNumber) -> 
         producer_type: InformInfo::ALL_PRODUCERS,
         ..InformInfo::default()
     };
-    subnet_administration(lid, sl, Method::Set, AttributeId::InformInfo, &info.encode())
+    subnet_administration(lid, sl, Method::Set, AttributeId::InformInfo, 0, &info.encode())
 }
 
 /// Asks for all subscriptions of a port.
 pub(crate) fn subscriptions(lid: Lid, sl: ServiceLevel, subscriber_gid: Gid) -> AddressedMad {
     let record = InformInfoRecord { subscriber_gid, ..InformInfoRecord::default() };
     let attribute = sa_attribute::INFORM_INFO_RECORD;
-    let mut request = subnet_administration(lid, sl, Method::GetTable, attribute, &record.encode());
     // SubscriberGID is the first component.
-    SaMad::component_mask.set(&mut request.mad.0, 1);
-    request
+    subnet_administration(lid, sl, Method::GetTable, attribute, 1, &record.encode())
 }
 
 /// The notices that hosts may get.
@@ -165,7 +151,7 @@ pub(crate) fn notice(
     };
     let details = RepathDetails { kind, service_level, dlid: hot_spot, target, ..RepathDetails::default() };
     let notice = Notice::generic(CLASS_MANAGER, own, &Details::Repath(number, details));
-    subnet_administration(manager, sl, Method::Set, AttributeId::Notice, &notice.encode())
+    subnet_administration(manager, sl, Method::Set, AttributeId::Notice, 0, &notice.encode())
 }
 
 /// Shows subnet administration a key.

@@ -65,7 +65,7 @@ pub(crate) struct Running {
 }
 
 /// Sweeping.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Sweep {
     interval: Time,
     dilation: u32,
@@ -100,16 +100,9 @@ impl Sweep {
             slow_lane: options.slow_sl.0,
             errors: options.errors,
             reset: options.reset,
-            service_level: ServiceLevel(0),
             transactions: Transactions::new(limits),
-            running: None,
-            due: Time::ZERO,
-            resets: VecDeque::new(),
             probes: Transactions::new(Limits { retries: 0, ..limits }),
-            probe_due: Time::ZERO,
-            silent: 0,
-            counts: Counts::default(),
-            changes: VecDeque::new(),
+            ..Self::default()
         }
     }
 

@@ -44,17 +44,18 @@ pub struct Member {
     pub full: bool,
 }
 
-/// How well a partition is to be isolated (Zahid 2016, section 6.1).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Isolation {
-    /// Its links carry no one else.
-    Phy,
-    /// Where it shares links, it has lanes of its own there.
-    Vlane,
-    /// As well as is left over.
-    #[default]
-    Def,
+weft_wire::named! {
+    /// How well a partition is to be isolated (Zahid 2016, section 6.1), by its word in a partitions file.
+    #[derive(Default, PartialOrd, Ord)]
+    pub enum Isolation {
+        /// Its links carry no one else.
+        Phy = "phy",
+        /// Where it shares links, it has lanes of its own there.
+        Vlane = "vlane",
+        /// As well as is left over.
+        #[default]
+        Def = "def",
+    }
 }
 
 /// What happens when a policy cannot be kept.

@@ -1,7 +1,5 @@
 //! A fabric from switching on to SUBNET UP, in virtual time: what `weft sim` shows.
 
-use std::fmt;
-
 use serde::Serialize;
 use weft_machine::Time;
 use weft_routing::EngineReport;
@@ -32,34 +30,22 @@ pub struct BringUp {
 }
 
 /// Why a fabric did not come up.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BringUpError {
     /// It did not come to rest.
+    #[error("{0}")]
     NotQuiet(NotQuiet),
     /// It came to rest, but the subnet manager never said that the subnet is up.
+    #[error("the subnet manager never said that the subnet is up")]
     NeverUp,
     /// No engine that the subnet manager may use routes the fabric; why not, in their own sentences.
+    #[error("the subnet manager cannot route this fabric: {0}")]
     NotRouted(String),
     /// It is not as it should be.
+    #[error("{} things are wrong:{}", .0.len(), .0.iter().map(|one| format!("\n  {one}")).collect::<String>())]
     Violations(Vec<Violation>),
 }
-
-impl fmt::Display for BringUpError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotQuiet(why) => why.fmt(f),
-            Self::NeverUp => f.write_str("the subnet manager never said that the subnet is up"),
-            Self::NotRouted(reason) => write!(f, "the subnet manager cannot route this fabric: {reason}"),
-            Self::Violations(all) => {
-                write!(f, "{} things are wrong:", all.len())?;
-                all.iter().try_for_each(|violation| write!(f, "\n  {violation}"))
-            }
-        }
-    }
-}
-
-impl std::error::Error for BringUpError {}
 
 /// Switches a fabric on and lets its subnet manager bring it up, at most for `limit` of virtual time; checks it.
 pub fn bring_up(

@@ -1,78 +1,63 @@
 //! Checks of a fabric that has come to rest.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
-
 use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
 use weft_routing::{EngineReport, ForwardingTable, Lids, Routes, shares_lid, verify};
 use weft_topology::{Cable, Fabric, FabricBuilder, NodeIndex, PortRef};
 use weft_wire::{Lid, PortNum, PortState};
 
 use crate::Simulation;
 
-/// Something that should not be.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Violation {
-    /// A port with a link within the manager's reach is not Active.
-    NotActive {
-        /// Which port.
-        port: String,
-        /// What it is.
-        state: PortState,
-    },
-    /// An end port within the manager's reach has no LID.
-    NoLid {
-        /// Which port.
-        port: String,
-    },
-    /// Two ports have the same LID.
-    SameLid {
-        /// One of the two, and the LID and the other one.
-        what: String,
-    },
-    /// The tables do not lead a packet to its destination.
-    Route {
-        /// The way that it takes.
-        what: String,
-    },
-    /// The manager knows another cabling than there is.
-    Picture {
-        /// The difference.
-        what: String,
-    },
-    /// A packet was sent and did not arrive, or nothing came back.
-    NotReached {
-        /// From.
-        from: String,
-        /// To.
-        to: String,
-        /// The LID it was sent to.
-        lid: Lid,
-    },
-    /// Packets on a data lane came or went without being counted.
-    Unbalanced {
-        /// The lane, where, and all that was counted.
-        what: String,
-    },
-    /// A buffer holds more than it can, or somebody may send more than there is room for.
-    Buffer {
-        /// Which, and what it is like.
-        what: String,
-    },
-}
-
-impl fmt::Display for Violation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotActive { port, state } => write!(f, "{port} has a link and is {state}"),
-            Self::NoLid { port } => write!(f, "{port} has no LID"),
-            Self::SameLid { what }
-            | Self::Route { what }
-            | Self::Picture { what }
-            | Self::Unbalanced { what }
-            | Self::Buffer { what } => f.write_str(what),
-            Self::NotReached { from, to, lid } => write!(f, "{from} does not reach {to}, LID {lid}"),
-        }
+weft_wire::worded! {
+    /// Something that should not be.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub enum Violation {
+        /// A port with a link within the manager's reach is not Active.
+        NotActive {
+            /// Which port.
+            port: String,
+            /// What it is.
+            state: PortState,
+        } => ("{port} has a link and is {state}"),
+        /// An end port within the manager's reach has no LID.
+        NoLid {
+            /// Which port.
+            port: String,
+        } => ("{port} has no LID"),
+        /// Two ports have the same LID.
+        SameLid {
+            /// One of the two, and the LID and the other one.
+            what: String,
+        } => ("{what}"),
+        /// The tables do not lead a packet to its destination.
+        Route {
+            /// The way that it takes.
+            what: String,
+        } => ("{what}"),
+        /// The manager knows another cabling than there is.
+        Picture {
+            /// The difference.
+            what: String,
+        } => ("{what}"),
+        /// A packet was sent and did not arrive, or nothing came back.
+        NotReached {
+            /// From.
+            from: String,
+            /// To.
+            to: String,
+            /// The LID it was sent to.
+            lid: Lid,
+        } => ("{from} does not reach {to}, LID {lid}"),
+        /// Packets on a data lane came or went without being counted.
+        Unbalanced {
+            /// The lane, where, and all that was counted.
+            what: String,
+        } => ("{what}"),
+        /// A buffer holds more than it can, or somebody may send more than there is room for.
+        Buffer {
+            /// Which, and what it is like.
+            what: String,
+        } => ("{what}"),
     }
 }
 

@@ -69,7 +69,7 @@ impl Simulation {
     pub fn new(fabric: &Fabric, options: SimOptions, seed: u64) -> Self {
         let mut simulation = Self {
             nodes: Nodes::new(fabric.nodes().len(), &options),
-            turn: Turn::new(),
+            turn: Turn::default(),
             cabling: Cabling::new(fabric, &options),
             programs: Programs::new(fabric, &options),
             managers: Managers::new(fabric, &options, seed),
@@ -269,9 +269,6 @@ impl Simulation {
             Some(Rare::ToLoad(..)) => {}
             Some(Rare::GoOn(node)) => self.node_goes_on(node),
             Some(Rare::Vm { life, news }) => self.vm_news(life, *news),
-            Some(Rare::Command(port, command)) => {
-                self.command(port, *command);
-            }
         }
     }
 

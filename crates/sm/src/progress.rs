@@ -1,47 +1,30 @@
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
 use crate::{Learning, SweepPhase, VmLids};
 
-/// What the manager is doing.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Activity {
-    /// It has no port.
-    #[default]
-    Detached,
-    /// Its port has no link.
-    OwnPortDown,
-    /// Another manager is in charge; it polls that one.
-    Standby,
-    /// Another manager has disabled it.
-    NotActive,
-    /// It is about to sweep, once traps have had time to come together.
-    Waiting,
-    /// It is in this phase of a heavy sweep.
-    Sweeping(SweepPhase),
-    /// The subnet is up and it asks switches whether anything changed.
-    LightSweep,
-    /// The subnet is up and it moves LIDs of virtual machines.
-    Moving,
-    /// The subnet is up and nothing is to be done.
-    Up,
-}
-
-impl fmt::Display for Activity {
-    /// What the manager does, after its name.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Detached => f.write_str("has no port"),
-            Self::OwnPortDown => f.write_str("waits for its port's link"),
-            Self::Standby => f.write_str("stands by for another manager"),
-            Self::NotActive => f.write_str("is silent, as another manager told it"),
-            Self::Waiting => f.write_str("is about to sweep"),
-            Self::Sweeping(phase) => write!(f, "sweeps, in the phase {phase}"),
-            Self::LightSweep => f.write_str("makes a light sweep"),
-            Self::Moving => f.write_str("moves LIDs of virtual machines"),
-            Self::Up => f.write_str("has nothing to do"),
-        }
+weft_wire::worded! {
+    /// What the manager is doing; displayed, it follows the manager's name.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    pub enum Activity {
+        /// It has no port.
+        #[default]
+        Detached => ("has no port"),
+        /// Its port has no link.
+        OwnPortDown => ("waits for its port's link"),
+        /// Another manager is in charge; it polls that one.
+        Standby => ("stands by for another manager"),
+        /// Another manager has disabled it.
+        NotActive => ("is silent, as another manager told it"),
+        /// It is about to sweep, once traps have had time to come together.
+        Waiting => ("is about to sweep"),
+        /// It is in this phase of a heavy sweep.
+        Sweeping(phase: SweepPhase) => ("sweeps, in the phase {phase}"),
+        /// The subnet is up and it asks switches whether anything changed.
+        LightSweep => ("makes a light sweep"),
+        /// The subnet is up and it moves LIDs of virtual machines.
+        Moving => ("moves LIDs of virtual machines"),
+        /// The subnet is up and nothing is to be done.
+        Up => ("has nothing to do"),
     }
 }
 

@@ -1,9 +1,7 @@
 //! Differences of two cablings, names and LIDs aside.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
-
 use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
 use weft_wire::{Guid, NodeType, PortNum};
 
 use crate::{Cable, Fabric, LinkRate, NodeIndex};
@@ -17,68 +15,70 @@ pub struct PortId {
     pub port: PortNum,
 }
 
-/// Something that one fabric has and the other has not, or has otherwise. The first fabric is the one expected.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(tag = "difference", rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum Difference {
-    /// Only the first has this node.
-    MissingNode {
-        /// Its GUID.
-        guid: Guid,
-        /// Its id in the first.
-        id: String,
-    },
-    /// Only the second has this node.
-    ExtraNode {
-        /// Its GUID.
-        guid: Guid,
-        /// Its id in the second.
-        id: String,
-    },
-    /// The node is of another kind.
-    Kind {
-        /// Its GUID.
-        guid: Guid,
-        /// Its kind in the first.
-        first: NodeType,
-        /// Its kind in the second.
-        second: NodeType,
-    },
-    /// The node has another number of ports.
-    PortCount {
-        /// Its GUID.
-        guid: Guid,
-        /// How many in the first.
-        first: u8,
-        /// How many in the second.
-        second: u8,
-    },
-    /// Only the first has this cable.
-    MissingCable {
-        /// One end.
-        a: PortId,
-        /// The other end.
-        b: PortId,
-    },
-    /// Only the second has this cable.
-    ExtraCable {
-        /// One end.
-        a: PortId,
-        /// The other end.
-        b: PortId,
-    },
-    /// Both have the cable, at different rates.
-    Rate {
-        /// One end.
-        a: PortId,
-        /// The other end.
-        b: PortId,
-        /// Its rate in the first.
-        first: LinkRate,
-        /// Its rate in the second.
-        second: LinkRate,
-    },
+weft_wire::worded! {
+    /// Something that one fabric has and the other has not, or has otherwise. The first fabric is the one expected.
+    #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+    #[serde(tag = "difference", rename_all = "snake_case")]
+    #[non_exhaustive]
+    pub enum Difference {
+        /// Only the first has this node.
+        MissingNode {
+            /// Its GUID.
+            guid: Guid,
+            /// Its id in the first.
+            id: String,
+        } => ("- node {guid} \"{id}\""),
+        /// Only the second has this node.
+        ExtraNode {
+            /// Its GUID.
+            guid: Guid,
+            /// Its id in the second.
+            id: String,
+        } => ("+ node {guid} \"{id}\""),
+        /// The node is of another kind.
+        Kind {
+            /// Its GUID.
+            guid: Guid,
+            /// Its kind in the first.
+            first: NodeType,
+            /// Its kind in the second.
+            second: NodeType,
+        } => ("! node {guid} kind {first} -> {second}"),
+        /// The node has another number of ports.
+        PortCount {
+            /// Its GUID.
+            guid: Guid,
+            /// How many in the first.
+            first: u8,
+            /// How many in the second.
+            second: u8,
+        } => ("! node {guid} ports {first} -> {second}"),
+        /// Only the first has this cable.
+        MissingCable {
+            /// One end.
+            a: PortId,
+            /// The other end.
+            b: PortId,
+        } => ("- cable {a} {b}"),
+        /// Only the second has this cable.
+        ExtraCable {
+            /// One end.
+            a: PortId,
+            /// The other end.
+            b: PortId,
+        } => ("+ cable {a} {b}"),
+        /// Both have the cable, at different rates.
+        Rate {
+            /// One end.
+            a: PortId,
+            /// The other end.
+            b: PortId,
+            /// Its rate in the first.
+            first: LinkRate,
+            /// Its rate in the second.
+            second: LinkRate,
+        } => ("! cable {a} {b} rate {first} -> {second}"),
+    }
 }
 
 /// Compares two cablings. Nodes are matched by GUID, and adapters by the GUIDs of their ports where one side does not know the node's, as
@@ -156,22 +156,4 @@ fn by_ends(fabric: &Fabric, known_as: impl Fn(Guid) -> Guid) -> BTreeMap<(PortId
     fabric.cables().map(|cable| (ends(&cable), cable.rate)).collect()
 }
 
-impl fmt::Display for PortId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}[{}]", self.guid, self.port)
-    }
-}
-
-impl fmt::Display for Difference {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::MissingNode { guid, id } => write!(f, "- node {guid} \"{id}\""),
-            Self::ExtraNode { guid, id } => write!(f, "+ node {guid} \"{id}\""),
-            Self::Kind { guid, first, second } => write!(f, "! node {guid} kind {first} -> {second}"),
-            Self::PortCount { guid, first, second } => write!(f, "! node {guid} ports {first} -> {second}"),
-            Self::MissingCable { a, b } => write!(f, "- cable {a} {b}"),
-            Self::ExtraCable { a, b } => write!(f, "+ cable {a} {b}"),
-            Self::Rate { a, b, first, second } => write!(f, "! cable {a} {b} rate {first} -> {second}"),
-        }
-    }
-}
+weft_wire::displayed!(PortId { guid, port } => "{guid}[{port}]");

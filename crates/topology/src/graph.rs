@@ -1,9 +1,7 @@
 //! The fabric as a graph: nodes, their ports, and the cables between them.
 
-use std::collections::BTreeMap;
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use weft_wire::{Guid, Lid, PortNum};
 
 use crate::{LinkMasks, LinkRate, NodeType};
@@ -21,7 +19,7 @@ impl NodeIndex {
 }
 
 /// One port of one node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct PortRef {
     /// Whose port.
     pub node: NodeIndex,
@@ -321,8 +319,4 @@ pub struct PortName<'a> {
     port: PortNum,
 }
 
-impl fmt::Display for PortName<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}[{}]", self.id, self.port)
-    }
-}
+weft_wire::displayed!(PortName<'_> { id, port } => "{id}[{port}]");

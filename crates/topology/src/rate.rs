@@ -191,11 +191,7 @@ impl fmt::Display for LinkWidth {
     }
 }
 
-impl fmt::Display for LinkRate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{}", self.width, self.speed)
-    }
-}
+weft_wire::displayed!(LinkRate { width, speed } => "{width}{speed}");
 
 /// A text that is no link rate.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -220,14 +216,4 @@ impl FromStr for LinkRate {
     }
 }
 
-impl Serialize for LinkRate {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for LinkRate {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
-    }
-}
+weft_wire::serde_as_text!(LinkRate);

@@ -1,7 +1,5 @@
 //! Names of virtual machines, hosts and slots.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
 /// Bytes of a name at most.
@@ -27,8 +25,7 @@ fn check(text: &str) -> Result<String, BadName> {
 macro_rules! name {
     ($(#[$meta:meta])* $name:ident) => {
         $(#[$meta])*
-        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-        #[serde(transparent)]
+        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub struct $name(String);
 
         impl std::str::FromStr for $name {
@@ -38,18 +35,8 @@ macro_rules! name {
             }
         }
 
-        impl<'de> Deserialize<'de> for $name {
-            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                let text = String::deserialize(deserializer)?;
-                text.parse().map_err(serde::de::Error::custom)
-            }
-        }
-
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(&self.0)
-            }
-        }
+        weft_wire::displayed!($name(text) => "{text}");
+        weft_wire::serde_as_text!($name);
     };
 }
 
@@ -96,11 +83,7 @@ pub struct Slot {
     pub vf: u8,
 }
 
-impl fmt::Display for Slot {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} vf{}", self.host, self.vf)
-    }
-}
+weft_wire::displayed!(Slot { host, vf } => "{host} vf{vf}");
 
 /// A slot in one life of its host's agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -22,63 +22,43 @@ const NOTICES_MAX: Time = Time::from_secs(60);
 /// How much later than its client the manager gives a question up.
 const MARGIN: Time = Time::from_secs(10);
 
-/// What an operator can choose.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Options {
-    /// Who gives virtual machines their LIDs.
-    pub scheme: Scheme,
-    /// The first GUID for virtual machines of dynamic LIDs; the others follow. 2^57, which marks local GUIDs, is set in the
-    /// default. A driver that begins a journal chooses another one at random: the GUIDs that a lost journal gave may still be in use.
-    pub first_guid: Guid,
-    /// The partitions of ports; `None` where the subnet manager has none, or none that is known.
-    pub partitions: Option<PortPartitions>,
-    /// How long an agent may take to answer before it is asked again.
-    pub timeout: Time,
-    /// How often an agent is asked before it counts as unreachable. It is asked further, every [`Options::timeout`].
-    pub tries: u32,
-    /// How long a move waits for an unreachable destination before it is undone.
-    pub patience: Time,
-    /// How long to wait before the subnet manager is asked again after it did not answer.
-    pub sm_retry: Time,
-    /// How long a question waits for a subnet manager that can be asked. One that is busy is waited for [`BUSY_FOR`] longer.
-    pub ask_for: Time,
-    /// How long the subnet manager may take.
-    pub sm_timeout: Time,
-    /// How long to wait for a LID where the subnet manager does not know moves.
-    pub lid_patience: Time,
-    /// How long a client waits at most; then the outcome is in doubt, and the work goes on.
-    pub answer_within: Time,
-    /// How long a new manager waits for agents to tell their generations.
-    pub gather: Time,
-    /// Creations, removals and moves at once; at least 1. Further ones wait in the order in which they came.
-    pub at_once: u32,
-    /// Records that are appended to the journal before it is written as a whole again, with what they have come to.
-    pub compact_after: u64,
-    /// Bytes of the journal at most. It is written as a whole again before it has more, and no machine is started while what its records
-    /// have come to is more than half of that. [`JOURNAL_BYTES_MAX`] at most, which is what can be read.
-    pub journal_bytes_max: usize,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            scheme: Scheme::default(),
-            first_guid: Guid(0x0200_0000_0076_0001),
-            partitions: None,
-            timeout: Time::from_secs(1),
-            tries: 3,
-            patience: Time::from_secs(5),
-            sm_retry: Time::from_secs(1),
-            ask_for: ASK_FOR,
-            sm_timeout: ASK_FOR + BUSY_FOR + MARGIN,
-            lid_patience: Time::from_secs(60),
-            answer_within: Time::from_secs(120),
-            gather: Time::from_secs(2),
-            at_once: 16,
-            compact_after: 4096,
-            journal_bytes_max: JOURNAL_BYTES_MAX,
-        }
+weft_wire::defaults! {
+    /// What an operator can choose.
+    #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(default, deny_unknown_fields)]
+    pub struct Options {
+        /// Who gives virtual machines their LIDs.
+        pub scheme: Scheme = Scheme::default(),
+        /// The first GUID for virtual machines of dynamic LIDs; the others follow. 2^57, which marks local GUIDs, is set in the
+        /// default. A driver that begins a journal chooses another one at random: the GUIDs that a lost journal gave may still be in use.
+        pub first_guid: Guid = Guid(0x0200_0000_0076_0001),
+        /// The partitions of ports; `None` where the subnet manager has none, or none that is known.
+        pub partitions: Option<PortPartitions> = None,
+        /// How long an agent may take to answer before it is asked again.
+        pub timeout: Time = Time::from_secs(1),
+        /// How often an agent is asked before it counts as unreachable. It is asked further, every [`Options::timeout`].
+        pub tries: u32 = 3,
+        /// How long a move waits for an unreachable destination before it is undone.
+        pub patience: Time = Time::from_secs(5),
+        /// How long to wait before the subnet manager is asked again after it did not answer.
+        pub sm_retry: Time = Time::from_secs(1),
+        /// How long a question waits for a subnet manager that can be asked. One that is busy is waited for [`BUSY_FOR`] longer.
+        pub ask_for: Time = ASK_FOR,
+        /// How long the subnet manager may take.
+        pub sm_timeout: Time = ASK_FOR + BUSY_FOR + MARGIN,
+        /// How long to wait for a LID where the subnet manager does not know moves.
+        pub lid_patience: Time = Time::from_secs(60),
+        /// How long a client waits at most; then the outcome is in doubt, and the work goes on.
+        pub answer_within: Time = Time::from_secs(120),
+        /// How long a new manager waits for agents to tell their generations.
+        pub gather: Time = Time::from_secs(2),
+        /// Creations, removals and moves at once; at least 1. Further ones wait in the order in which they came.
+        pub at_once: u32 = 16,
+        /// Records that are appended to the journal before it is written as a whole again, with what they have come to.
+        pub compact_after: u64 = 4096,
+        /// Bytes of the journal at most. It is written as a whole again before it has more, and no machine is started while what its records
+        /// have come to is more than half of that. [`JOURNAL_BYTES_MAX`] at most, which is what can be read.
+        pub journal_bytes_max: usize = JOURNAL_BYTES_MAX,
     }
 }
 

@@ -10,9 +10,7 @@ codes! {
         /// A router.
         Router = 3,
     }
-}
 
-codes! {
     /// A port's logical state (PortInfo, IBA 14.2.5.6; link state machine, IBA 7.2.7).
     PortState(u8), 4 {
         /// In a Set: leave the state as it is.
@@ -28,9 +26,7 @@ codes! {
         /// Active, with the link away for a moment.
         ActiveDefer = 5,
     }
-}
 
-codes! {
     /// A port's physical state (PortInfo, IBA 14.2.5.6).
     PhysState(u8), 4 {
         /// In a Set: leave the state as it is.
@@ -50,9 +46,7 @@ codes! {
         /// Under test.
         PhyTest = 7,
     }
-}
 
-codes! {
     /// The largest payload of a packet (PortInfo, IBA 14.2.5.6).
     Mtu(u8), 4 {
         /// 256 bytes.
@@ -288,9 +282,7 @@ codes! {
         /// In charge.
         Master = 3,
     }
-}
 
-codes! {
     /// What a notice is about (IBA 13.4.8.2).
     NoticeType(u8), 7 {
         /// Cannot go on.
@@ -306,9 +298,7 @@ codes! {
         /// In an InformInfo: every type; in a Notice: none.
         Empty = 0x7f,
     }
-}
 
-codes! {
     /// What follows the LRH (IBA 7.7.5).
     LinkNextHeader(u8), 2 {
         /// A raw packet without IBA transport.

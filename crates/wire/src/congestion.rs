@@ -1,7 +1,7 @@
 //! The congestion control class: its MAD and its attributes (IBA annex A10.4).
 
 use crate::value::Bits;
-use crate::{AttributeId, Lid, Method, MgmtClass, QpNum, ServiceLevel, TransactionId};
+use crate::{Lid, QpNum, ServiceLevel};
 
 /// The version of class CongestionControl.
 pub const CONGESTION_CLASS_VERSION: u8 = 2;
@@ -22,22 +22,24 @@ pub const ENTRIES_OF_A_BLOCK: usize = 64;
 pub mod congestion_attribute {
     use crate::AttributeId;
 
-    /// What the device can do.
-    pub const CONGESTION_INFO: AttributeId = AttributeId::from_code(0x11);
-    /// The key that Sets must show.
-    pub const CONGESTION_KEY_INFO: AttributeId = AttributeId::from_code(0x12);
-    /// What happened lately.
-    pub const CONGESTION_LOG: AttributeId = AttributeId::from_code(0x13);
-    /// How a switch marks packets.
-    pub const SWITCH_CONGESTION_SETTING: AttributeId = AttributeId::from_code(0x14);
-    /// The same by port, where it differs.
-    pub const SWITCH_PORT_CONGESTION_SETTING: AttributeId = AttributeId::from_code(0x15);
-    /// How a channel adapter answers notifications.
-    pub const CA_CONGESTION_SETTING: AttributeId = AttributeId::from_code(0x16);
-    /// A block of injection delays.
-    pub const CONGESTION_CONTROL_TABLE: AttributeId = AttributeId::from_code(0x17);
-    /// The clock of the log.
-    pub const TIME_STAMP: AttributeId = AttributeId::from_code(0x18);
+    attributes! {
+        /// What the device can do.
+        CONGESTION_INFO = 0x11, "CongestionInfo";
+        /// The key that Sets must show.
+        CONGESTION_KEY_INFO = 0x12, "CongestionKeyInfo";
+        /// What happened lately.
+        CONGESTION_LOG = 0x13, "CongestionLog";
+        /// How a switch marks packets.
+        SWITCH_CONGESTION_SETTING = 0x14, "SwitchCongestionSetting";
+        /// The same by port, where it differs.
+        SWITCH_PORT_CONGESTION_SETTING = 0x15, "SwitchPortCongestionSetting";
+        /// How a channel adapter answers notifications.
+        CA_CONGESTION_SETTING = 0x16, "CACongestionSetting";
+        /// A block of injection delays.
+        CONGESTION_CONTROL_TABLE = 0x17, "CongestionControlTable";
+        /// The clock of the log.
+        TIME_STAMP = 0x18, "TimeStamp";
+    }
 }
 
 /// Bits of SwitchCongestionSetting's Control_Map: what a Set changes (IBA A10.4.3.6).
@@ -54,29 +56,9 @@ pub mod switch_control {
     pub const MARKING_RATE: u32 = 1 << 4;
 }
 
-layout! {
+mads! {
     /// A MAD of class CongestionControl (IBA A10.4.1).
-    pub struct CongestionMad: 256 {
-        /// 1.
-        0, 8, base_version: u8;
-        /// CongestionControl.
-        8, 8, mgmt_class: MgmtClass;
-        /// [`CONGESTION_CLASS_VERSION`].
-        16, 8, class_version: u8;
-        /// The method.
-        24, 8, method: Method;
-        /// The status.
-        32, 16, status: u16;
-        /// Not used.
-        48, 16, class_specific: u16;
-        /// The transaction.
-        64, 64, transaction_id: TransactionId;
-        /// The attribute ([`congestion_attribute`]).
-        128, 16, attribute_id: AttributeId;
-        /// Reserved.
-        144, 16, reserved_144: u16;
-        /// What part of the attribute.
-        160, 32, attribute_modifier: u32;
+    CongestionMad: 256 {
         /// What the sender shows to be let in.
         192, 64, cc_key: u64;
         /// The beginning of a log; of every other attribute reserved.
@@ -96,9 +78,7 @@ layout! {
         /// Reserved.
         24, 8, reserved_24: u8;
     }
-}
 
-layout! {
     /// The key of the agent (IBA A10.4.3.3).
     pub struct CongestionKeyInfo: 16 {
         /// What Sets must show; 0 lets everybody in.
@@ -114,9 +94,7 @@ layout! {
         /// Reserved.
         112, 16, reserved_112: u16;
     }
-}
 
-layout! {
     /// A switch's log (IBA A10.4.3.4).
     pub struct SwitchCongestionLog: 224 {
         /// 1.
@@ -134,9 +112,7 @@ layout! {
         /// Reserved.
         1760, 32, reserved_1760: u32;
     }
-}
 
-layout! {
     /// A packet that a switch marked (IBA A10.4.3.4).
     pub struct SwitchCongestionLogEntry: 12 {
         /// Where from.
@@ -150,9 +126,7 @@ layout! {
         /// When, in 1.024 µs.
         64, 32, time_stamp: u32;
     }
-}
 
-layout! {
     /// A channel adapter's log (IBA A10.4.3.4, the field of the time on a word as libibmad has it).
     pub struct CaCongestionLog: 224 {
         /// 2.
@@ -172,9 +146,7 @@ layout! {
         /// Reserved.
         1760, 32, reserved_1760: u32;
     }
-}
 
-layout! {
     /// An index that came to its Trigger_Threshold (IBA A10.4.3.4).
     pub struct CaCongestionLogEntry: 16 {
         /// The own queue pair.
@@ -194,9 +166,7 @@ layout! {
         /// When, in 1.024 µs.
         96, 32, time_stamp: u32;
     }
-}
 
-layout! {
     /// How a switch marks packets (IBA A10.4.3.6).
     pub struct SwitchCongestionSetting: 76 {
         /// What a Set changes ([`switch_control`]).
@@ -304,9 +274,7 @@ layout! {
         /// By service level.
         32, 1024, entries: [CaCongestionEntry; 16];
     }
-}
 
-layout! {
     /// A block of 64 injection delays; the attribute modifier is the block's number (IBA A10.4.3.9).
     pub struct CongestionControlTable: 132 {
         /// The highest index of the whole table.
@@ -316,9 +284,7 @@ layout! {
         /// Of each index: 2 bits of shift, 14 of multiplier.
         32, 1024, entries: [u16; 64];
     }
-}
 
-layout! {
     /// The clock of the log (IBA A10.4.3.10).
     pub struct CongestionTimeStamp: 4 {
         /// The time, in 1.024 µs.

@@ -22,9 +22,7 @@ layout! {
         /// Blocks that may have been sent at most, modulo 4096.
         20, 12, fccl: u16;
     }
-}
 
-layout! {
     /// The acknowledgement header of a reliable connection (IBA 9.5.1).
     #[derive(Serialize, Deserialize)]
     pub struct Aeth: 4 {

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::value::{Bits, Value};
 
-macro_rules! id {
-    ($(#[$meta:meta])* $name:ident($int:ty), $bits:literal, $format:literal) => {
+macro_rules! ids {
+    ($( $(#[$meta:meta])* $name:ident($int:ty), $bits:literal, $format:literal; )+) => {$(
         $(#[$meta])*
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
@@ -34,69 +34,39 @@ macro_rules! id {
             }
         }
 
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, $format, self.0)
-            }
-        }
-    };
+        crate::displayed!($name(value) => $format, value);
+    )+};
 }
 
-id! {
+ids! {
     /// A local identifier: the address of a port within its subnet (IBA 4.1.3).
-    Lid(u16), 16, "{}"
-}
-id! {
+    Lid(u16), 16, "{}";
     /// A 64-bit EUI-64 that names a node, a port or a system (IBA 4.1).
-    Guid(u64), 64, "0x{:016x}"
-}
-id! {
+    Guid(u64), 64, "0x{:016x}";
     /// A port of a node; 0 is a switch's management port.
-    PortNum(u8), 8, "{}"
-}
-id! {
+    PortNum(u8), 8, "{}";
     /// A vendor's identifier as the IEEE gives it out, 24 bits; 0 stands for none.
-    Oui(u32), 24, "0x{:06x}"
-}
-id! {
+    Oui(u32), 24, "0x{:06x}";
     /// A queue pair number, 24 bits; 0 carries SMPs and 1 carries GMPs.
-    QpNum(u32), 24, "{}"
-}
-id! {
+    QpNum(u32), 24, "{}";
     /// A partition key; its top bit says full membership (IBA 10.9).
-    PKey(u16), 16, "0x{:04x}"
-}
-id! {
+    PKey(u16), 16, "0x{:04x}";
     /// A queue key, checked by the receiver of a datagram.
-    QKey(u32), 32, "0x{:08x}"
-}
-id! {
+    QKey(u32), 32, "0x{:08x}";
     /// A service level, 0 to 15.
-    ServiceLevel(u8), 4, "{}"
-}
-id! {
+    ServiceLevel(u8), 4, "{}";
     /// A virtual lane: 0 to 14 carry data, 15 carries subnet management.
-    VirtualLane(u8), 4, "{}"
-}
-id! {
+    VirtualLane(u8), 4, "{}";
     /// A MAD's transaction id.
-    TransactionId(u64), 64, "0x{:016x}"
-}
-id! {
+    TransactionId(u64), 64, "0x{:016x}";
     /// A management key (IBA 14.2.4).
-    MKey(u64), 64, "0x{:016x}"
-}
-id! {
+    MKey(u64), 64, "0x{:016x}";
     /// The key of subnet managers that trust each other (IBA 14.2.5.13).
-    SmKey(u64), 64, "0x{:016x}"
-}
-id! {
+    SmKey(u64), 64, "0x{:016x}";
     /// The upper half of a GID: the subnet's prefix.
-    GidPrefix(u64), 64, "0x{:016x}"
-}
-id! {
+    GidPrefix(u64), 64, "0x{:016x}";
     /// A trap number (IBA 14.3.1 and 13.4.9).
-    TrapNumber(u16), 16, "{}"
+    TrapNumber(u16), 16, "{}";
 }
 
 impl Lid {

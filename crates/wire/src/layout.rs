@@ -47,9 +47,9 @@ impl<T: crate::Value, const SIZE: usize, const FIRST: usize, const WIDTH: usize>
     }
 }
 
-/// Declares a fixed-size structure from its table of `first bit, width, name: type` rows.
+/// Declares fixed-size structures, each from its table of `first bit, width, name: type` rows.
 ///
-/// The rows must cover the structure from its first bit to its last without gap or overlap, and every type must
+/// The rows must cover a structure from its first bit to its last without gap or overlap, and every type must
 /// be wide enough for its row; otherwise the table does not compile:
 ///
 /// ```compile_fail
@@ -112,12 +112,12 @@ impl<T: crate::Value, const SIZE: usize, const FIRST: usize, const WIDTH: usize>
 /// ```
 #[macro_export]
 macro_rules! layout {
-    (
+    ($(
         $(#[$meta:meta])*
         $vis:vis struct $name:ident: $size:literal {
             $( $(#[$row_meta:meta])* $first:literal, $width:literal, $field:ident: $ty:ty; )*
         }
-    ) => {
+    )+) => {$(
         $(#[$meta])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         $vis struct $name {
@@ -187,20 +187,52 @@ macro_rules! layout {
         }
 
         const _: () = $name::COVERED;
+    )+};
+}
+
+/// Declares structures that begin as every MAD does (IBA 13.4.2); a structure's own rows go on where the common header ends.
+macro_rules! mads {
+    ($( $(#[$meta:meta])* $name:ident: $size:literal { $($rows:tt)* } )+) => {
+        layout! {$(
+            $(#[$meta])*
+            pub struct $name: $size {
+                /// 1.
+                0, 8, base_version: u8;
+                /// The class.
+                8, 8, mgmt_class: crate::MgmtClass;
+                /// The class's version.
+                16, 8, class_version: u8;
+                /// The method, response bit included.
+                24, 8, method: crate::Method;
+                /// The status; in a directed-route SMP its first bit is the direction.
+                32, 16, status: u16;
+                /// Hop pointer and hop count in a directed-route SMP; of others not used.
+                48, 16, class_specific: u16;
+                /// The transaction.
+                64, 64, transaction_id: crate::TransactionId;
+                /// The attribute.
+                128, 16, attribute_id: crate::AttributeId;
+                /// Reserved.
+                144, 16, reserved_144: u16;
+                /// What part of the attribute.
+                160, 32, attribute_modifier: u32;
+                $($rows)*
+            }
+        )+}
     };
 }
 
-/// Declares an open code: named values, and every other value kept as it is.
+/// Declares open codes: named values, and every other value kept as it is.
 ///
 /// The type is the number itself, so reading one costs nothing. The names are constants that can be matched on;
 /// a `match` therefore always has an arm for values without a name. In text a code is its name, or its number.
 macro_rules! codes {
-    (
+    ($(
         $(#[$meta:meta])*
         $name:ident($int:ty), $bits:literal {
             $( $(#[$code_meta:meta])* $code:ident = $value:literal, )*
         }
-    ) => {
+    )+) => {$(
         $(#[$meta])*
         #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub struct $name($int);
@@ -278,5 +310,14 @@ macro_rules! codes {
                 }
             }
         }
+    )+};
+}
+
+/// Declares attributes of one class, with the names that the architecture gives them.
+macro_rules! attributes {
+    ($( $(#[$doc:meta])* $attribute:ident = $code:literal, $name:literal; )+) => {
+        $( $(#[$doc])* pub const $attribute: AttributeId = AttributeId::from_code($code); )+
+
+        pub(crate) const NAMES: &[(AttributeId, &str)] = &[$( ($attribute, $name) ),+];
     };
 }

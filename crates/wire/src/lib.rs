@@ -28,6 +28,7 @@ mod codes;
 mod congestion;
 mod crc;
 mod data;
+mod defaults;
 pub mod erf;
 mod hex;
 mod ids;
@@ -46,6 +47,7 @@ mod smp;
 mod text;
 mod value;
 mod vendor;
+mod worded;
 
 pub use adapter::{CongestionEvent, CongestionLevel, CongestionSettings, PortFacts};
 pub use codes::{

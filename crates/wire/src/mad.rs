@@ -41,11 +41,7 @@ pub struct NotAMad {
     pub length: usize,
 }
 
-impl fmt::Display for NotAMad {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a MAD has 256 bytes, not {}", self.length)
-    }
-}
+crate::displayed!(NotAMad { length } => "a MAD has 256 bytes, not {length}");
 
 impl std::error::Error for NotAMad {}
 
@@ -342,55 +338,12 @@ impl LinkParameters {
     pub const XDR: u8 = 16;
 }
 
-layout! {
+mads! {
     /// The header that every MAD begins with (IBA 13.4.2).
-    pub struct MadHeader: 24 {
-        /// 1.
-        0, 8, base_version: u8;
-        /// The class.
-        8, 8, mgmt_class: MgmtClass;
-        /// The class's version.
-        16, 8, class_version: u8;
-        /// The method, response bit included.
-        24, 8, method: Method;
-        /// The status; in a directed-route SMP its first bit is the direction.
-        32, 16, status: u16;
-        /// Hop pointer and hop count in a directed-route SMP.
-        48, 16, class_specific: u16;
-        /// The transaction.
-        64, 64, transaction_id: TransactionId;
-        /// The attribute.
-        128, 16, attribute_id: AttributeId;
-        /// Reserved.
-        144, 16, reserved_144: u16;
-        /// What part of the attribute.
-        160, 32, attribute_modifier: u32;
-    }
-}
+    MadHeader: 24 {}
 
-layout! {
     /// An SMP routed by LID (IBA 14.2.1.1).
-    pub struct Smp: 256 {
-        /// 1.
-        0, 8, base_version: u8;
-        /// SubnLid.
-        8, 8, mgmt_class: MgmtClass;
-        /// 1.
-        16, 8, class_version: u8;
-        /// The method.
-        24, 8, method: Method;
-        /// The status.
-        32, 16, status: u16;
-        /// Not used.
-        48, 16, class_specific: u16;
-        /// The transaction.
-        64, 64, transaction_id: TransactionId;
-        /// The attribute.
-        128, 16, attribute_id: AttributeId;
-        /// Reserved.
-        144, 16, reserved_144: u16;
-        /// What part of the attribute.
-        160, 32, attribute_modifier: u32;
+    Smp: 256 {
         /// The management key.
         192, 64, m_key: MKey;
         /// Reserved.
@@ -399,6 +352,14 @@ layout! {
         512, 512, data: [u8; 64];
         /// Reserved.
         1024, 1024, reserved_1024: [u8; 128];
+    }
+
+    /// A performance-management MAD (IBA 16.1.1).
+    PerfMad: 256 {
+        /// Reserved.
+        192, 320, reserved_192: [u8; 40];
+        /// The attribute's bytes.
+        512, 1536, data: [u8; 192];
     }
 }
 
@@ -443,35 +404,5 @@ layout! {
         1024, 512, initial_path: [PortNum; 64];
         /// The port of arrival at each hop; entry 0 is not used.
         1536, 512, return_path: [PortNum; 64];
-    }
-}
-
-layout! {
-    /// A performance-management MAD (IBA 16.1.1).
-    pub struct PerfMad: 256 {
-        /// 1.
-        0, 8, base_version: u8;
-        /// Perf.
-        8, 8, mgmt_class: MgmtClass;
-        /// 1.
-        16, 8, class_version: u8;
-        /// The method.
-        24, 8, method: Method;
-        /// The status.
-        32, 16, status: u16;
-        /// Not used.
-        48, 16, class_specific: u16;
-        /// The transaction.
-        64, 64, transaction_id: TransactionId;
-        /// The attribute.
-        128, 16, attribute_id: AttributeId;
-        /// Reserved.
-        144, 16, reserved_144: u16;
-        /// What part of the attribute.
-        160, 32, attribute_modifier: u32;
-        /// Reserved.
-        192, 320, reserved_192: [u8; 40];
-        /// The attribute's bytes.
-        512, 1536, data: [u8; 192];
     }
 }

@@ -2,8 +2,6 @@
 
 use std::fmt;
 
-use crate::congestion_attribute as cc;
-use crate::sa_attribute as sa;
 use crate::{AttributeId, Mad, Method, MgmtClass};
 
 /// A MAD's class, method and attribute as the architecture writes them, such as `SubnAdmGetTable(PathRecord)`.
@@ -44,9 +42,9 @@ impl fmt::Display for MadName {
 /// What a number stands for in this class alone (IBA 15.2.5, 16.1.3, A10.4.3).
 fn own_name(class: MgmtClass, attribute: AttributeId) -> Option<&'static str> {
     let names: &[(AttributeId, &str)] = match class {
-        MgmtClass::SubnAdm => &ADMINISTRATION,
+        MgmtClass::SubnAdm => crate::sa_attribute::NAMES,
         MgmtClass::Perf => &PERFORMANCE,
-        MgmtClass::CongestionControl => &CONGESTION,
+        MgmtClass::CongestionControl => crate::congestion_attribute::NAMES,
         _ => &[],
     };
     names.iter().find(|(number, _)| *number == attribute).map(|(_, name)| *name)
@@ -54,28 +52,6 @@ fn own_name(class: MgmtClass, attribute: AttributeId) -> Option<&'static str> {
 
 /// Below this, numbers mean the same in every class (IBA 13.4.8).
 const FIRST_OF_A_CLASS: u16 = 0x10;
-
-const ADMINISTRATION: [(AttributeId, &str); 19] = [
-    (sa::NODE_RECORD, "NodeRecord"),
-    (sa::PORT_INFO_RECORD, "PortInfoRecord"),
-    (sa::SL_TO_VL_TABLE_RECORD, "SLtoVLMappingTableRecord"),
-    (sa::SWITCH_INFO_RECORD, "SwitchInfoRecord"),
-    (sa::LINEAR_FORWARDING_TABLE_RECORD, "LinearForwardingTableRecord"),
-    (sa::MULTICAST_FORWARDING_TABLE_RECORD, "MulticastForwardingTableRecord"),
-    (sa::SM_INFO_RECORD, "SMInfoRecord"),
-    (sa::LINK_RECORD, "LinkRecord"),
-    (sa::GUID_INFO_RECORD, "GuidInfoRecord"),
-    (sa::SERVICE_RECORD, "ServiceRecord"),
-    (sa::P_KEY_TABLE_RECORD, "P_KeyTableRecord"),
-    (sa::PATH_RECORD, "PathRecord"),
-    (sa::VL_ARBITRATION_RECORD, "VLArbitrationTableRecord"),
-    (sa::MC_MEMBER_RECORD, "MCMemberRecord"),
-    (sa::MULTI_PATH_RECORD, "MultiPathRecord"),
-    (sa::INFORM_INFO_RECORD, "InformInfoRecord"),
-    (sa::VM_MOVE, "VmMove"),
-    (sa::VM_MOVE_WRITE, "VmMoveWrite"),
-    (sa::RECEIVED_DATA, "ReceivedData"),
-];
 
 const PERFORMANCE: [(AttributeId, &str); 13] = [
     (AttributeId::PORT_SAMPLES_CONTROL, "PortSamplesControl"),
@@ -91,17 +67,6 @@ const PERFORMANCE: [(AttributeId, &str); 13] = [
     (AttributeId::PORT_VL_XMIT_WAIT_COUNTERS, "PortVLXmitWaitCounters"),
     (AttributeId::PortCountersExtended, "PortCountersExtended"),
     (AttributeId::PORT_SAMPLES_RESULT_EXTENDED, "PortSamplesResultExtended"),
-];
-
-const CONGESTION: [(AttributeId, &str); 8] = [
-    (cc::CONGESTION_INFO, "CongestionInfo"),
-    (cc::CONGESTION_KEY_INFO, "CongestionKeyInfo"),
-    (cc::CONGESTION_LOG, "CongestionLog"),
-    (cc::SWITCH_CONGESTION_SETTING, "SwitchCongestionSetting"),
-    (cc::SWITCH_PORT_CONGESTION_SETTING, "SwitchPortCongestionSetting"),
-    (cc::CA_CONGESTION_SETTING, "CACongestionSetting"),
-    (cc::CONGESTION_CONTROL_TABLE, "CongestionControlTable"),
-    (cc::TIME_STAMP, "TimeStamp"),
 ];
 
 #[cfg(test)]

@@ -158,9 +158,7 @@ layout! {
         /// Reserved.
         176, 256, reserved_176: [u8; 32];
     }
-}
 
-layout! {
     /// Details of traps 68 (unpath) and 69 (repath). The architecture names the two and leaves their details open; this
     /// is weft's layout, one for all their uses: [`RepathKind`] says which of the fields mean something.
     pub struct RepathDetails: 54 {
@@ -225,9 +223,7 @@ layout! {
         /// Reserved.
         16, 416, reserved_16: [u8; 52];
     }
-}
 
-layout! {
     /// Details of traps 129 to 131.
     pub struct PortDetails: 54 {
         /// Reserved.
@@ -239,9 +235,7 @@ layout! {
         /// Reserved.
         40, 392, reserved_40: [u8; 49];
     }
-}
 
-layout! {
     /// Details of trap 144.
     pub struct LocalChangesDetails: 54 {
         /// Reserved.
@@ -267,9 +261,7 @@ layout! {
         /// Reserved.
         112, 320, reserved_112: [u8; 40];
     }
-}
 
-layout! {
     /// Details of trap 145.
     pub struct SystemImageGuidDetails: 54 {
         /// Reserved.
@@ -283,9 +275,7 @@ layout! {
         /// Reserved.
         112, 320, reserved_112: [u8; 40];
     }
-}
 
-layout! {
     /// Details of trap 256.
     pub struct MKeyDetails: 54 {
         /// Reserved.
@@ -315,9 +305,7 @@ layout! {
         /// The route back.
         192, 240, dr_return_path: [PortNum; 30];
     }
-}
 
-layout! {
     /// Details of traps 257 and 258.
     pub struct KeyDetails: 54 {
         /// Reserved.
@@ -345,9 +333,7 @@ layout! {
         /// Reserved.
         400, 32, reserved_400: u32;
     }
-}
 
-layout! {
     /// Details of trap 259.
     pub struct SwitchKeyDetails: 54 {
         /// Which of the fields below are known.

@@ -32,9 +32,7 @@ layout! {
         /// Where from.
         48, 16, slid: Lid;
     }
-}
 
-layout! {
     /// The base transport header (IBA 9.2).
     pub struct Bth: 12 {
         /// What the packet does.
@@ -64,9 +62,7 @@ layout! {
         /// The packet's number.
         72, 24, psn: u32;
     }
-}
 
-layout! {
     /// The datagram header (IBA 9.3.1).
     pub struct Deth: 8 {
         /// Checked by the receiver.
@@ -93,25 +89,27 @@ const DETH_AT: usize = 20;
 const MAD_AT: usize = 28;
 const ICRC_AT: usize = MAD_AT + MAD_SIZE;
 
-/// Why bytes are not a packet (IBA 7.8, packet checks of the receiving port).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub enum PacketError {
-    /// Fewer or more bytes than any packet has.
-    Size(usize),
-    /// The LRH's length is not that of the bytes.
-    Length {
-        /// What the LRH says, in bytes.
-        stated: usize,
-        /// What there is.
-        found: usize,
-    },
-    /// A link version other than 0.
-    Version(u8),
-    /// The VCRC is wrong.
-    Vcrc,
-    /// The ICRC is wrong.
-    Icrc,
+crate::worded! {
+    /// Why bytes are not a packet (IBA 7.8, packet checks of the receiving port).
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[non_exhaustive]
+    pub enum PacketError {
+        /// Fewer or more bytes than any packet has.
+        Size(n: usize) => ("{n} bytes are no packet"),
+        /// The LRH's length is not that of the bytes.
+        Length {
+            /// What the LRH says, in bytes.
+            stated: usize,
+            /// What there is.
+            found: usize,
+        } => ("the LRH states {stated} bytes, there are {found}"),
+        /// A link version other than 0.
+        Version(v: u8) => ("link version {v} is not known"),
+        /// The VCRC is wrong.
+        Vcrc => ("wrong VCRC"),
+        /// The ICRC is wrong.
+        Icrc => ("wrong ICRC"),
+    }
 }
 
 impl PacketError {
@@ -119,18 +117,6 @@ impl PacketError {
     /// have counters of their own (IBA 16.1.4.1).
     pub const fn is_physical(&self) -> bool {
         matches!(self, Self::Vcrc | Self::Icrc)
-    }
-}
-
-impl fmt::Display for PacketError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Size(n) => write!(f, "{n} bytes are no packet"),
-            Self::Length { stated, found } => write!(f, "the LRH states {stated} bytes, there are {found}"),
-            Self::Version(v) => write!(f, "link version {v} is not known"),
-            Self::Vcrc => f.write_str("wrong VCRC"),
-            Self::Icrc => f.write_str("wrong ICRC"),
-        }
     }
 }
 

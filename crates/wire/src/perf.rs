@@ -116,9 +116,7 @@ layout! {
         /// Ticks that data waited without being sent.
         320, 32, port_xmit_wait: u32;
     }
-}
 
-layout! {
     /// A port's 64-bit counters (IBA 16.1.4.11).
     pub struct PortCountersExtended: 184 {
         /// Reserved.

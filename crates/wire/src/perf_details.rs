@@ -27,9 +27,7 @@ layout! {
         /// Packets that the forwarding table sends back to where they came from.
         112, 16, port_looping_errors: u16;
     }
-}
 
-layout! {
     /// Why packets were dropped on departure (IBA 16.1.4.2).
     pub struct PortXmitDiscardDetails: 12 {
         /// Reserved.
@@ -47,9 +45,7 @@ layout! {
         /// The packet was at the head of its queue for too long.
         80, 16, port_sw_hoq_lifetime_limit_discards: u16;
     }
-}
 
-layout! {
     /// Packets received with one opcode (IBA 16.1.4.3).
     pub struct PortOpRcvCounters: 12 {
         /// The opcode.
@@ -63,9 +59,7 @@ layout! {
         /// 4-byte words, from LRH to ICRC.
         64, 32, port_op_rcv_data: u32;
     }
-}
 
-layout! {
     /// Flow control packets of the link (IBA 16.1.4.4).
     pub struct PortFlowCtlCounters: 12 {
         /// Reserved.
@@ -79,9 +73,7 @@ layout! {
         /// Received.
         64, 32, port_rcv_flow_pkts: u32;
     }
-}
 
-layout! {
     /// Packets received with one opcode, by lane (IBA 16.1.4.5).
     pub struct PortVlOpPackets: 36 {
         /// The opcode.
@@ -93,9 +85,7 @@ layout! {
         /// By lane.
         32, 256, port_vl_op_packets: [u16; 16];
     }
-}
 
-layout! {
     /// 4-byte words received with one opcode, by lane (IBA 16.1.4.6).
     pub struct PortVlOpData: 68 {
         /// The opcode.
@@ -107,9 +97,7 @@ layout! {
         /// By lane, from LRH to ICRC.
         32, 512, port_vl_op_data: [u32; 16];
     }
-}
 
-layout! {
     /// Wrong flow control updates, by lane (IBA 16.1.4.7).
     pub struct PortVlXmitFlowCtlUpdateErrors: 8 {
         /// Reserved.
@@ -121,9 +109,7 @@ layout! {
         /// By lane, two bits each.
         32, 32, port_vl_xmit_flow_ctl_update_errors: [u8; 16];
     }
-}
 
-layout! {
     /// Ticks that data waited without being sent, by lane (IBA 16.1.4.8).
     pub struct PortVlXmitWaitCounters: 36 {
         /// Reserved.

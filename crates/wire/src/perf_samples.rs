@@ -12,9 +12,7 @@ codes! {
         /// Counting.
         Running = 2,
     }
-}
 
-codes! {
     /// What a sampling counter counts (IBA 16.1.3.4).
     SampleSelect(u16), 16 {
         /// Nothing.
@@ -112,9 +110,7 @@ layout! {
         /// The counters.
         32, 480, counter: [u32; 15];
     }
-}
 
-layout! {
     /// What was sampled, with 64-bit counters (IBA 16.1.4.12).
     pub struct PortSamplesResultExtended: 128 {
         /// The tag of the sample.

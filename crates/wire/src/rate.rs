@@ -1,33 +1,33 @@
 //! Rates of lanes and links: each number of a speed stands here and nowhere else.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
 use crate::{LinkSpeedExt2, PortInfo};
 
-/// What a lane signals. Ordered from slow to fast.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum LinkSpeed {
-    /// 2.5 Gb/s.
-    Sdr,
-    /// 5 Gb/s.
-    Ddr,
-    /// 10 Gb/s.
-    #[default]
-    Qdr,
-    /// 10.3125 Gb/s with the lean coding of FDR, from before FDR was standard.
-    Fdr10,
-    /// 14.0625 Gb/s.
-    Fdr,
-    /// 25.78125 Gb/s.
-    Edr,
-    /// 53.125 Gb/s.
-    Hdr,
-    /// 106.25 Gb/s.
-    Ndr,
-    /// 212.5 Gb/s.
-    Xdr,
+crate::worded! {
+    /// What a lane signals. Ordered from slow to fast.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+    pub enum LinkSpeed {
+        /// 2.5 Gb/s.
+        Sdr => ("SDR"),
+        /// 5 Gb/s.
+        Ddr => ("DDR"),
+        /// 10 Gb/s.
+        #[default]
+        Qdr => ("QDR"),
+        /// 10.3125 Gb/s with the lean coding of FDR, from before FDR was standard.
+        Fdr10 => ("FDR10"),
+        /// 14.0625 Gb/s.
+        Fdr => ("FDR"),
+        /// 25.78125 Gb/s.
+        Edr => ("EDR"),
+        /// 53.125 Gb/s.
+        Hdr => ("HDR"),
+        /// 106.25 Gb/s.
+        Ndr => ("NDR"),
+        /// 212.5 Gb/s.
+        Xdr => ("XDR"),
+    }
 }
 
 impl LinkSpeed {
@@ -112,22 +112,6 @@ impl LinkSpeed {
         };
         // Every speed comes out as a whole number of elevenths of a megabit per second; a test holds this.
         DataRate((self.signalling_bits_per_second() * kept * 11 / (of * 1_000_000)) as u32)
-    }
-}
-
-impl fmt::Display for LinkSpeed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Sdr => "SDR",
-            Self::Ddr => "DDR",
-            Self::Qdr => "QDR",
-            Self::Fdr10 => "FDR10",
-            Self::Fdr => "FDR",
-            Self::Edr => "EDR",
-            Self::Hdr => "HDR",
-            Self::Ndr => "NDR",
-            Self::Xdr => "XDR",
-        })
     }
 }
 

@@ -58,9 +58,7 @@ layout! {
         /// The vendor.
         296, 24, vendor_id: u32;
     }
-}
 
-layout! {
     /// A switch's tables and state (IBA 14.2.5.4).
     pub struct SwitchInfo: 20 {
         /// Entries of the linear forwarding table.
@@ -102,17 +100,13 @@ layout! {
         /// The highest multicast LID in use.
         144, 16, multicast_fdb_top: Lid;
     }
-}
 
-layout! {
     /// A block of eight GUIDs of a port (IBA 14.2.5.5).
     pub struct GuidInfo: 64 {
         /// The block's GUIDs.
         0, 512, guids: [Guid; 8];
     }
-}
 
-layout! {
     /// A port's state and settings, with the extended speeds (IBA 14.2.5.6).
     pub struct PortInfo: 64 {
         /// The key that managers must show.
@@ -296,9 +290,7 @@ layout! {
         /// Reserved.
         176, 336, reserved_176: [u8; 42];
     }
-}
 
-layout! {
     /// A port's FDR10 speed, an attribute of Mellanox's own.
     pub struct MlnxExtPortInfo: 64 {
         /// Reserved.
@@ -333,9 +325,7 @@ layout! {
         /// The block's keys; 0 is an empty entry.
         0, 512, p_keys: [PKey; 32];
     }
-}
 
-layout! {
     /// The lane of each service level, for one input and one output port (IBA 14.2.5.8).
     pub struct SlToVlTable: 8 {
         /// By service level; lane 15 means drop.
@@ -373,25 +363,19 @@ layout! {
         /// The entries, visited in order.
         0, 512, entries: [VlArbitrationEntry; 32];
     }
-}
 
-layout! {
     /// A block of 64 unicast forwarding entries (IBA 14.2.5.10).
     pub struct LinearForwardingTable: 64 {
         /// The port to leave by; 255 is no route.
         0, 512, ports: [PortNum; 64];
     }
-}
 
-layout! {
     /// A block of 32 multicast forwarding entries for 16 ports (IBA 14.2.5.12).
     pub struct MulticastForwardingTable: 64 {
         /// One bit per port.
         0, 512, port_masks: [u16; 32];
     }
-}
 
-layout! {
     /// A subnet manager's state (IBA 14.2.5.13).
     pub struct SmInfo: 21 {
         /// The port GUID that the manager is behind.

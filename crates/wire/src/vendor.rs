@@ -1,7 +1,5 @@
 //! Vendor-defined classes of range 2, 0x30 to 0x4f (IBA 16.5).
 
-use crate::{AttributeId, Method, MgmtClass, TransactionId};
-
 /// The organisation whose classes the OpenIB ping and system-status services are.
 pub const OPENIB_OUI: u32 = 0x00_1405;
 
@@ -17,29 +15,9 @@ pub mod sysstat {
     pub const CPU_INFO: AttributeId = AttributeId::from_code(0x12);
 }
 
-layout! {
+mads! {
     /// A MAD of a vendor class of range 2 (IBA 16.5.1).
-    pub struct VendorMad: 256 {
-        /// 1.
-        0, 8, base_version: u8;
-        /// The class, 0x30 to 0x4f.
-        8, 8, mgmt_class: MgmtClass;
-        /// The class's version.
-        16, 8, class_version: u8;
-        /// The method.
-        24, 8, method: Method;
-        /// The status.
-        32, 16, status: u16;
-        /// Not used.
-        48, 16, class_specific: u16;
-        /// The transaction.
-        64, 64, transaction_id: TransactionId;
-        /// The attribute.
-        128, 16, attribute_id: AttributeId;
-        /// Reserved.
-        144, 16, reserved_144: u16;
-        /// What part of the attribute.
-        160, 32, attribute_modifier: u32;
+    VendorMad: 256 {
         /// The header of reliable multi-packet transfers; all zero when there is none.
         192, 96, rmpp_header: [u8; 12];
         /// Reserved.

@@ -58,58 +58,44 @@ attribute!(PortOpRcvCounters {
     }
 });
 
-attribute!(PortVlOpPackets {
-    read(asked, ports) {
-        let count = |lane: usize| {
-            sum::<MAX_16>(ports, |port| counted(port, asked.op_code).map(|c| c.lanes[lane].packets).sum()) as u16
-        };
-        PortVlOpPackets { port_vl_op_packets: std::array::from_fn(count), ..*asked }
-    }
-    write(asked, port) {
-        for counters in counted_mut(port, asked.op_code) {
-            selected(asked.counter_select)
-                .for_each(|lane| counters.lanes[lane].packets = asked.port_vl_op_packets[lane].into());
-        }
-    }
-});
+/// Declares an attribute of packets or data by lane, of one opcode or all.
+macro_rules! by_op_code {
+    ($name:ident { $field:ident: $int:ty = $counter:ident to $max:ident }) => {
+        attribute!($name {
+            read(asked, ports) {
+                let count = |lane: usize| {
+                    sum::<$max>(ports, |port| counted(port, asked.op_code).map(|c| c.lanes[lane].$counter).sum())
+                };
+                $name { $field: std::array::from_fn(|lane| count(lane) as $int), ..*asked }
+            }
+            write(asked, port) {
+                for counters in counted_mut(port, asked.op_code) {
+                    selected(asked.counter_select)
+                        .for_each(|lane| counters.lanes[lane].$counter = asked.$field[lane].into());
+                }
+            }
+        });
+    };
+}
+by_op_code!(PortVlOpPackets { port_vl_op_packets: u16 = packets to MAX_16 });
+by_op_code!(PortVlOpData { port_vl_op_data: u32 = data to MAX_32 });
 
-attribute!(PortVlOpData {
-    read(asked, ports) {
-        let count = |lane: usize| {
-            sum::<MAX_32>(ports, |port| counted(port, asked.op_code).map(|c| c.lanes[lane].data).sum()) as u32
-        };
-        PortVlOpData { port_vl_op_data: std::array::from_fn(count), ..*asked }
-    }
-    write(asked, port) {
-        for counters in counted_mut(port, asked.op_code) {
-            selected(asked.counter_select)
-                .for_each(|lane| counters.lanes[lane].data = asked.port_vl_op_data[lane].into());
-        }
-    }
+/// Declares an attribute of what is counted by lane, whatever the opcode.
+macro_rules! by_lane {
+    ($name:ident { $field:ident: $int:ty = $counter:ident to $max:ident }) => {
+        attribute!($name {
+            read(asked, ports) {
+                let count = |lane: usize| sum::<$max>(ports, |port| port.by_lane.$counter[lane]) as $int;
+                $name { $field: std::array::from_fn(count), ..*asked }
+            }
+            write(asked, port) {
+                selected(asked.counter_select)
+                    .for_each(|lane| port.by_lane.$counter[lane] = asked.$field[lane].into());
+            }
+        });
+    };
+}
+by_lane!(PortVlXmitFlowCtlUpdateErrors {
+    port_vl_xmit_flow_ctl_update_errors: u8 = flow_ctl_update_errors to MAX_2
 });
-
-attribute!(PortVlXmitFlowCtlUpdateErrors {
-    read(asked, ports) {
-        let count = |lane: usize| sum::<MAX_2>(ports, |port| port.by_lane.flow_ctl_update_errors[lane]) as u8;
-        PortVlXmitFlowCtlUpdateErrors {
-            port_vl_xmit_flow_ctl_update_errors: std::array::from_fn(count),
-            ..*asked
-        }
-    }
-    write(asked, port) {
-        let values = asked.port_vl_xmit_flow_ctl_update_errors;
-        selected(asked.counter_select)
-            .for_each(|lane| port.by_lane.flow_ctl_update_errors[lane] = values[lane].into());
-    }
-});
-
-attribute!(PortVlXmitWaitCounters {
-    read(asked, ports) {
-        let count = |lane: usize| sum::<MAX_16>(ports, |port| port.by_lane.xmit_wait[lane]) as u16;
-        PortVlXmitWaitCounters { port_vl_xmit_wait: std::array::from_fn(count), ..*asked }
-    }
-    write(asked, port) {
-        selected(asked.counter_select)
-            .for_each(|lane| port.by_lane.xmit_wait[lane] = asked.port_vl_xmit_wait[lane].into());
-    }
-});
+by_lane!(PortVlXmitWaitCounters { port_vl_xmit_wait: u16 = xmit_wait to MAX_16 });

@@ -1,7 +1,5 @@
 //! Inputs and outputs of a MAD layer.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 use weft_mgmt::rmpp::{InboxStats, OutboxStats};
 use weft_wire::{
@@ -15,11 +13,7 @@ pub const TIMED_OUT: u32 = 110;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct AgentId(pub u32);
 
-impl fmt::Display for AgentId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.0)
-    }
-}
+weft_wire::displayed!(AgentId(number) => "{number}");
 
 /// What a program wants to register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -242,33 +236,22 @@ impl SendError {
     }
 }
 
-/// How much one layer holds at most.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Registrations; at most 65535.
-    pub agents: u32,
-    /// Sends that wait for an answer or an acknowledgement.
-    pub sends: usize,
-    /// Bytes of one message.
-    pub message_bytes: usize,
-    /// Bytes of all messages being sent by RMPP.
-    pub send_bytes: usize,
-    /// Messages being received at the same time.
-    pub receives: usize,
-    /// Bytes of all messages being received.
-    pub receive_bytes: usize,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            agents: 32,
-            sends: 8192,
-            message_bytes: 32 << 20,
-            send_bytes: 128 << 20,
-            receives: 256,
-            receive_bytes: 64 << 20,
-        }
+weft_wire::defaults! {
+    /// How much one layer holds at most.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct Limits {
+        /// Registrations; at most 65535.
+        pub agents: u32 = 32,
+        /// Sends that wait for an answer or an acknowledgement.
+        pub sends: usize = 8192,
+        /// Bytes of one message.
+        pub message_bytes: usize = 32 << 20,
+        /// Bytes of all messages being sent by RMPP.
+        pub send_bytes: usize = 128 << 20,
+        /// Messages being received at the same time.
+        pub receives: usize = 256,
+        /// Bytes of all messages being received.
+        pub receive_bytes: usize = 64 << 20,
     }
 }
 

@@ -8,7 +8,7 @@ use crate::timers::TransferTimer;
 use super::{Finished, Inbox, InboxLimits, OfferError, Outbox, OutboxLimits, Received, Timing, TransferId};
 
 /// RMPP at one port, both ways; see the [module](super).
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Endpoint {
     /// What is being received.
     pub inbox: Inbox,

@@ -10,45 +10,30 @@ use super::sender::ack;
 use super::{Failure, TransferId, ending, turned_over};
 use crate::timers::TransferTimer;
 
-/// How much an [`Inbox`] holds at most, and how long.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct InboxLimits {
-    /// Messages being received.
-    pub transfers: usize,
-    /// Messages being received from one port, or from one host whose ports are known.
-    pub of_one: usize,
-    /// Ports have 2^lmc LIDs each.
-    pub lmc: u8,
-    /// Bytes of one message.
-    pub message_bytes: usize,
-    /// Bytes of all messages being received.
-    pub bytes: usize,
-    /// Segments that a sender may be ahead of the last acknowledgement.
-    pub window: u32,
-    /// How long a message may take to arrive.
-    pub total: Time,
-    /// How long a message that is whole is acknowledged again.
-    pub linger: Time,
-    /// How many such messages are remembered; the oldest is forgotten first.
-    pub lingering: usize,
-    /// RRespTime to be said of this end: it answers within 4.096 µs × 2^n.
-    pub resp_time: u8,
-}
-
-impl Default for InboxLimits {
-    fn default() -> Self {
-        Self {
-            transfers: 256,
-            of_one: usize::MAX,
-            lmc: 0,
-            message_bytes: 32 << 20,
-            bytes: 64 << 20,
-            window: 64,
-            total: Time::from_secs(40),
-            linger: Time::from_secs(10),
-            lingering: 1024,
-            resp_time: 16,
-        }
+weft_wire::defaults! {
+    /// How much an [`Inbox`] holds at most, and how long.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct InboxLimits {
+        /// Messages being received.
+        pub transfers: usize = 256,
+        /// Messages being received from one port, or from one host whose ports are known.
+        pub of_one: usize = usize::MAX,
+        /// Ports have 2^lmc LIDs each.
+        pub lmc: u8 = 0,
+        /// Bytes of one message.
+        pub message_bytes: usize = 32 << 20,
+        /// Bytes of all messages being received.
+        pub bytes: usize = 64 << 20,
+        /// Segments that a sender may be ahead of the last acknowledgement.
+        pub window: u32 = 64,
+        /// How long a message may take to arrive.
+        pub total: Time = Time::from_secs(40),
+        /// How long a message that is whole is acknowledged again.
+        pub linger: Time = Time::from_secs(10),
+        /// How many such messages are remembered; the oldest is forgotten first.
+        pub lingering: usize = 1024,
+        /// RRespTime to be said of this end: it answers within 4.096 µs × 2^n.
+        pub resp_time: u8 = 16,
     }
 }
 
@@ -103,7 +88,7 @@ impl Transfer {
 }
 
 /// The messages on their way into one port; see the [module](super).
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Inbox {
     limits: InboxLimits,
     transfers: BTreeMap<TransferId, (Transfer, AddressedMad)>,
@@ -120,16 +105,7 @@ pub struct Inbox {
 impl Inbox {
     /// An empty one.
     pub fn new(limits: InboxLimits) -> Self {
-        Self {
-            limits,
-            transfers: BTreeMap::new(),
-            timers: BTreeSet::new(),
-            complete: VecDeque::new(),
-            receiving: 0,
-            bytes: 0,
-            outputs: VecDeque::new(),
-            stats: InboxStats::default(),
-        }
+        Self { limits, ..Self::default() }
     }
 
     /// What it counted.

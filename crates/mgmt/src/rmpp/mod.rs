@@ -55,8 +55,6 @@ mod outbox;
 mod receiver;
 mod sender;
 
-use std::fmt;
-
 use weft_machine::Time;
 use weft_wire::{
     AddressedMad, Lid, Mad, MadHeader, Method, MgmtClass, QpNum, RMPP_VERSION, RmppHeader, RmppType,
@@ -120,51 +118,33 @@ fn turned_over(method: Method) -> Method {
     Method::from_code(method.code() ^ 0x80)
 }
 
-/// How long a sender waits and how often it tries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Timing {
-    /// The wait for an acknowledgement as long as the receiver has not said how long it takes.
-    pub ack_timeout: Time,
-    /// What is added to a receiver's RRespTime to get the wait: twice the packet's lifetime.
-    pub transit: Time,
-    /// How often the same segment is sent again.
-    pub retries: u32,
-    /// How long the whole message may take.
-    pub total: Time,
-}
-
-impl Default for Timing {
-    fn default() -> Self {
-        Self {
-            ack_timeout: Time::from_secs(2),
-            transit: Time::from_secs(1),
-            retries: 3,
-            total: Time::from_secs(120),
-        }
+weft_wire::defaults! {
+    /// How long a sender waits and how often it tries.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct Timing {
+        /// The wait for an acknowledgement as long as the receiver has not said how long it takes.
+        pub ack_timeout: Time = Time::from_secs(2),
+        /// What is added to a receiver's RRespTime to get the wait: twice the packet's lifetime.
+        pub transit: Time = Time::from_secs(1),
+        /// How often the same segment is sent again.
+        pub retries: u32 = 3,
+        /// How long the whole message may take.
+        pub total: Time = Time::from_secs(120),
     }
 }
 
-/// Why a transfer ended before its time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Failure {
-    /// No one acknowledged.
-    TimedOut,
-    /// The other end stopped it, with this status.
-    Stopped(u8),
-    /// The other end aborted it, with this status.
-    Aborted(u8),
-    /// The other end broke the protocol and was aborted with this status.
-    Protocol(u8),
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::TimedOut => f.write_str("nobody acknowledged"),
-            Self::Stopped(status) => write!(f, "the other end stopped it with status {status}"),
-            Self::Aborted(status) => write!(f, "the other end aborted it with status {status}"),
-            Self::Protocol(status) => write!(f, "the other end broke the protocol, status {status}"),
-        }
+weft_wire::worded! {
+    /// Why a transfer ended before its time.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum Failure {
+        /// No one acknowledged.
+        TimedOut => ("nobody acknowledged"),
+        /// The other end stopped it, with this status.
+        Stopped(status: u8) => ("the other end stopped it with status {status}"),
+        /// The other end aborted it, with this status.
+        Aborted(status: u8) => ("the other end aborted it with status {status}"),
+        /// The other end broke the protocol and was aborted with this status.
+        Protocol(status: u8) => ("the other end broke the protocol, status {status}"),
     }
 }
 

@@ -1,8 +1,6 @@
 //! The messages on their way out of one port.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::fmt;
-
 use weft_machine::{Time, Timer};
 use weft_wire::{AddressedMad, Lid, Mad, RmppHeader, RmppType};
 
@@ -10,24 +8,20 @@ use super::sender::{Sender, State, class_of};
 use super::{Failure, Timing, TransferId};
 use crate::timers::TransferTimer;
 
-/// How much an [`Outbox`] holds at most.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OutboxLimits {
-    /// Messages.
-    pub transfers: usize,
-    /// Bytes of one message.
-    pub message_bytes: usize,
-    /// Bytes of all messages.
-    pub bytes: usize,
-    /// Windows granted for messages that have not been offered.
-    pub grants: usize,
-    /// RRespTime to be said of this end: it answers within 4.096 µs × 2^n.
-    pub resp_time: u8,
-}
-
-impl Default for OutboxLimits {
-    fn default() -> Self {
-        Self { transfers: 1024, message_bytes: 32 << 20, bytes: 256 << 20, grants: 64, resp_time: 16 }
+weft_wire::defaults! {
+    /// How much an [`Outbox`] holds at most.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct OutboxLimits {
+        /// Messages.
+        pub transfers: usize = 1024,
+        /// Bytes of one message.
+        pub message_bytes: usize = 32 << 20,
+        /// Bytes of all messages.
+        pub bytes: usize = 256 << 20,
+        /// Windows granted for messages that have not been offered.
+        pub grants: usize = 64,
+        /// RRespTime to be said of this end: it answers within 4.096 µs × 2^n.
+        pub resp_time: u8 = 16,
     }
 }
 
@@ -50,27 +44,18 @@ pub struct OutboxStats {
     pub useless: u64,
 }
 
-/// Why a message was not taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum OfferError {
-    /// It ends before its class's data begins, or its class has no RMPP header.
-    NotAMessage,
-    /// It is longer than [`OutboxLimits::message_bytes`].
-    TooLong,
-    /// The same transfer is under way.
-    Duplicate,
-    /// There are [`OutboxLimits::transfers`] or [`OutboxLimits::bytes`] already.
-    Full,
-}
-
-impl fmt::Display for OfferError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::NotAMessage => "the bytes are no message",
-            Self::TooLong => "the message is too long",
-            Self::Duplicate => "the same transfer is under way",
-            Self::Full => "too many messages are under way",
-        })
+weft_wire::worded! {
+    /// Why a message was not taken.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum OfferError {
+        /// It ends before its class's data begins, or its class has no RMPP header.
+        NotAMessage => ("the bytes are no message"),
+        /// It is longer than [`OutboxLimits::message_bytes`].
+        TooLong => ("the message is too long"),
+        /// The same transfer is under way.
+        Duplicate => ("the same transfer is under way"),
+        /// There are [`OutboxLimits::transfers`] or [`OutboxLimits::bytes`] already.
+        Full => ("too many messages are under way"),
     }
 }
 
@@ -93,7 +78,7 @@ struct Transfer {
 }
 
 /// The messages on their way out of one port; see the [module](super).
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Outbox {
     limits: OutboxLimits,
     transfers: BTreeMap<TransferId, Transfer>,
@@ -111,16 +96,7 @@ pub struct Outbox {
 impl Outbox {
     /// An empty one.
     pub fn new(limits: OutboxLimits) -> Self {
-        Self {
-            limits,
-            transfers: BTreeMap::new(),
-            timers: BTreeSet::new(),
-            ready: VecDeque::new(),
-            finished: VecDeque::new(),
-            grants: VecDeque::new(),
-            bytes: 0,
-            stats: OutboxStats::default(),
-        }
+        Self { limits, ..Self::default() }
     }
 
     /// What it counted.

@@ -22,7 +22,7 @@ pub(super) enum Step {
 }
 
 /// The receiver's half of one transfer.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Receiver {
     /// The headers of the first segment, and the data that has come in order.
     message: Vec<u8>,
@@ -44,16 +44,7 @@ pub(super) struct Receiver {
 impl Receiver {
     /// Waits for the first segment. `window_last` is the last segment that the sender may send unasked.
     pub(super) fn new(ends: Time, window_last: u32) -> Self {
-        Self {
-            message: Vec::new(),
-            offset: 0,
-            in_order: 0,
-            window_last,
-            ahead: BTreeMap::new(),
-            last: None,
-            announced: 0,
-            ends,
-        }
+        Self { window_last, ends, ..Self::default() }
     }
 
     /// The last segment that has come in order, and the last that may be sent.

@@ -4,7 +4,6 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
 use weft_topology::Fabric;
 
 use super::contest;
@@ -31,8 +30,7 @@ const DEFAULTS: [&Engine; 4] = [&minhop::ENGINE, &updn::ENGINE, &sssp::DFSSSP, &
 /// deadlock, up/down, DFSSSP and LASH, and at last min-hop although it may deadlock. On a damaged tree `ftree` takes the place of the
 /// default engine that would serve, if it is proved and not behind. The word `auto` in a list names the defaults, and `no_fallback`
 /// leaves out all that the list does not name, the last resort included. `exec:COMMAND` names a program ([`Outside`]).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chain {
     named: Vec<Named>,
     auto: bool,
@@ -292,19 +290,7 @@ impl FromStr for Chain {
     }
 }
 
-impl TryFrom<String> for Chain {
-    type Error = ChainError;
-
-    fn try_from(list: String) -> Result<Self, ChainError> {
-        list.parse()
-    }
-}
-
-impl From<Chain> for String {
-    fn from(chain: Chain) -> Self {
-        chain.to_string()
-    }
-}
+weft_wire::serde_as_text!(Chain);
 
 impl Default for Chain {
     /// The defaults alone: `auto`.

@@ -69,9 +69,6 @@ pub enum FileProblem {
     /// A LID that no one has.
     #[error("no end port has the LID {0}")]
     UnknownLid(Lid),
-    /// A name that no node has.
-    #[error("no node is called `{0}`")]
-    UnknownName(String),
     /// More end ports than LIDs.
     #[error(transparent)]
     Lids(#[from] crate::LidError),

@@ -34,10 +34,8 @@ pub struct Congestion {
 /// whatever lanes they are on.
 pub fn congestion(paths: &Paths<'_>, flows: &[(Lid, Lid)]) -> Result<Congestion, UnknownLid> {
     let endpoint = |lid: Lid| paths.endpoint(lid).ok_or(UnknownLid(lid));
-    let mut known = Vec::with_capacity(flows.len());
-    for (from, to) in flows {
-        known.push((endpoint(*from)?, endpoint(*to)?));
-    }
+    let ends = |(from, to): &(Lid, Lid)| Ok((endpoint(*from)?, endpoint(*to)?));
+    let known: Vec<_> = flows.iter().map(ends).collect::<Result<_, UnknownLid>>()?;
     let mut counter = Counter::new(paths);
     let mut found = Congestion::default();
     counter.run(known.iter().copied(), |_, meets| found.flows.push(meets));

@@ -79,10 +79,8 @@ pub struct Interference {
 ///
 /// When a member has a LID that no one has.
 pub fn interference(paths: &Paths<'_>, partitions: &[Vec<Lid>]) -> Result<Interference, UnknownLid> {
-    let mut surveys = Vec::with_capacity(partitions.len());
-    for members in partitions {
-        surveys.push(survey(paths, members, members)?);
-    }
+    let surveys = partitions.iter().map(|members| survey(paths, members, members));
+    let surveys: Vec<_> = surveys.collect::<Result<_, _>>()?;
     let mut found = Interference { by_partition: vec![0; partitions.len()], ..Interference::default() };
     for link in 0..paths.link_count() {
         let flows = || surveys.iter().map(|survey| survey.flows()[link]);

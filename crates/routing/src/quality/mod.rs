@@ -28,8 +28,6 @@ mod simulate;
 mod summary;
 mod survey;
 
-use std::fmt;
-
 use serde::Serialize;
 use weft_wire::Lid;
 
@@ -72,8 +70,4 @@ impl Unreached {
     }
 }
 
-impl fmt::Display for Unreached {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.reason)
-    }
-}
+weft_wire::displayed!(Unreached { reason } => "{reason}");

@@ -18,24 +18,25 @@ use super::{UNREACHED_MAX, UnknownLid, Unreached};
 
 use crate::sorted;
 
-/// What ORCS measures. The congestion of a flow is how many flows of its level use the link on its path that the most
-/// use, itself included.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Metric {
-    /// For each run, the greatest congestion of any flow in a level, added up over the levels.
-    SumMaxCong,
-    /// For each flow of all runs and levels, its congestion; 0 for a flow that shares nothing, so that the least
-    /// congestion of flows that share is 2 (Tasoulas 2017, section 2.5.2; ORCS's own output has 1 for 0).
-    HistMaxCong,
-    /// For each run, the mean over its flows, whatever their level, of the share of bandwidth that they get: 1 divided
-    /// by their congestion.
-    HistAccBand,
-    /// For each run, the delay of the first group: a flow takes as long as its congestion, and begins when what its
-    /// sender received in the level before has arrived; the delay is when the last flow is through. Flows of the
-    /// second group count in the congestion alone.
-    DepMaxDelay,
-    /// For each link that carries anything, how many flows do, added up over levels and runs.
-    GetCableCong,
+weft_wire::named! {
+    /// What ORCS measures. The congestion of a flow is how many flows of its level use the link on its path that the most
+    /// use, itself included.
+    pub enum Metric {
+        /// For each run, the greatest congestion of any flow in a level, added up over the levels.
+        SumMaxCong = "sum_max_cong",
+        /// For each flow of all runs and levels, its congestion; 0 for a flow that shares nothing, so that the least
+        /// congestion of flows that share is 2 (Tasoulas 2017, section 2.5.2; ORCS's own output has 1 for 0).
+        HistMaxCong = "hist_max_cong",
+        /// For each run, the mean over its flows, whatever their level, of the share of bandwidth that they get: 1 divided
+        /// by their congestion.
+        HistAccBand = "hist_acc_band",
+        /// For each run, the delay of the first group: a flow takes as long as its congestion, and begins when what its
+        /// sender received in the level before has arrived; the delay is when the last flow is through. Flows of the
+        /// second group count in the congestion alone.
+        DepMaxDelay = "dep_max_delay",
+        /// For each link that carries anything, how many flows do, added up over levels and runs.
+        GetCableCong = "get_cable_cong",
+    }
 }
 
 /// Why a text names no metric.
@@ -45,57 +46,29 @@ pub enum Metric {
 )]
 pub struct MetricError(pub String);
 
-impl Metric {
-    /// All of them.
-    pub const ALL: [Self; 5] =
-        [Self::SumMaxCong, Self::HistMaxCong, Self::HistAccBand, Self::DepMaxDelay, Self::GetCableCong];
-
-    /// ORCS's name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::SumMaxCong => "sum_max_cong",
-            Self::HistMaxCong => "hist_max_cong",
-            Self::HistAccBand => "hist_acc_band",
-            Self::DepMaxDelay => "dep_max_delay",
-            Self::GetCableCong => "get_cable_cong",
-        }
-    }
-}
-
 impl FromStr for Metric {
     type Err = MetricError;
 
     fn from_str(text: &str) -> Result<Self, MetricError> {
-        let found = Self::ALL.into_iter().find(|metric| metric.name() == text);
-        found.ok_or_else(|| MetricError(text.to_owned()))
+        Self::named(text).ok_or_else(|| MetricError(text.to_owned()))
     }
 }
 
-impl fmt::Display for Metric {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-/// How a simulation is run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SimulateOptions {
-    /// How many times.
-    pub runs: u32,
-    /// Decides all that is random. Each run has a generator of its own, from this and its number, so that results do
-    /// not depend on the number of threads.
-    pub seed: u64,
-    /// Whether each run begins with the participants of each group in a new random order, as in ORCS; otherwise rank
-    /// 0 is the first of the list.
-    pub shuffle: bool,
-    /// Whether `sum_max_cong`, `hist_max_cong` and `hist_acc_band` are of the first group's flows only. ORCS has them
-    /// of all; the second group loads the links either way.
-    pub first_group_only: bool,
-}
-
-impl Default for SimulateOptions {
-    fn default() -> Self {
-        Self { runs: 1, seed: 0, shuffle: true, first_group_only: false }
+weft_wire::defaults! {
+    /// How a simulation is run.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct SimulateOptions {
+        /// How many times.
+        pub runs: u32 = 1,
+        /// Decides all that is random. Each run has a generator of its own, from this and its number, so that results do
+        /// not depend on the number of threads.
+        pub seed: u64 = 0,
+        /// Whether each run begins with the participants of each group in a new random order, as in ORCS; otherwise rank
+        /// 0 is the first of the list.
+        pub shuffle: bool = true,
+        /// Whether `sum_max_cong`, `hist_max_cong` and `hist_acc_band` are of the first group's flows only. ORCS has them
+        /// of all; the second group loads the links either way.
+        pub first_group_only: bool = false,
     }
 }
 

@@ -115,12 +115,8 @@ impl Cycle {
     }
 }
 
-impl fmt::Display for Channel {
-    /// `S-a[3] -> [4]S-b`
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}[{}] -> [{}]{}", self.from, self.exit, self.entry, self.to)
-    }
-}
+// `S-a[3] -> [4]S-b`
+weft_wire::displayed!(Channel { from, exit, entry, to } => "{from}[{exit}] -> [{entry}]{to}");
 
 impl fmt::Display for Cycle {
     /// One line, and one more for each channel.

@@ -1,7 +1,5 @@
 //! Between whom packets go.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 use weft_wire::Lid;
 
@@ -14,8 +12,4 @@ pub struct Pair {
     pub destination: Lid,
 }
 
-impl fmt::Display for Pair {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "from LID {} to LID {}", self.source, self.destination)
-    }
-}
+weft_wire::displayed!(Pair { source, destination } => "from LID {source} to LID {destination}");

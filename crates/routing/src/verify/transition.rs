@@ -50,16 +50,18 @@ pub struct TransitionVerdict {
     pub cycles: Vec<Cycle>,
 }
 
-/// Whose tables.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Tables {
-    /// Those before.
-    Old,
-    /// Those after.
-    New,
-    /// The entry is the same in both.
-    Both,
+weft_wire::worded! {
+    /// Whose tables.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Tables {
+        /// Those before.
+        Old => ("old"),
+        /// Those after.
+        New => ("new"),
+        /// The entry is the same in both.
+        Both => ("both"),
+    }
 }
 
 /// An entry that leads nowhere.
@@ -303,16 +305,6 @@ impl TransitionVerdict {
         self.lost_examples.truncate(COUNTER_EXAMPLES_MAX);
         self.loop_examples.extend(later.loop_examples);
         self.loop_examples.truncate(COUNTER_EXAMPLES_MAX);
-    }
-}
-
-impl fmt::Display for Tables {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Old => "old",
-            Self::New => "new",
-            Self::Both => "both",
-        })
     }
 }
 

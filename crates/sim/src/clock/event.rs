@@ -1,7 +1,6 @@
 //! Events of the queue: a few bytes each, so that the queue moves little. What is large waits in a slab, or, when it
 //! keeps its order on its way, in the queue of that way.
 
-use weft_host::traffic::Command;
 use weft_topology::{NodeIndex, PortRef};
 use weft_vm::{Command as SlotCommand, Input as VmInput};
 use weft_wire::{AddressedMad, Packet};
@@ -67,8 +66,6 @@ pub(crate) enum Rare {
     GoOn(NodeIndex),
     /// News between the VM manager and the agents of slots, of one life of the manager's process.
     Vm { life: u64, news: Box<VmNews> },
-    /// A host gets a command.
-    Command(PortRef, Box<Command>),
 }
 
 /// News between the VM manager, the agents of slots and its disk. Hosts by their places in the options' adapters.

@@ -32,7 +32,7 @@ pub(crate) const REFUSALS_MAX: usize = 1 << 16;
 pub(crate) const PARTITION_EVENTS_MAX: usize = 1 << 12;
 
 /// All that observes a run. Nothing that happens depends on it.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Observers {
     pub(crate) statistics: SimStatistics,
     pub(crate) trace: Trace,
@@ -56,17 +56,6 @@ pub(crate) struct Observers {
 impl Observers {
     pub(crate) fn new(fabric: &Fabric, options: &SimOptions) -> Self {
         let recordings = options.record.map(|node| Recordings::of(node, &fabric.node(node).id.to_string()));
-        Self {
-            statistics: SimStatistics::default(),
-            trace: Trace::new(options.trace),
-            recordings: recordings.map(Box::new),
-            noticed: Kept::default(),
-            refusals: Kept::default(),
-            partitions: Kept::default(),
-            is_judged: false,
-            readings: Vec::new(),
-            delivered: Vec::new(),
-            past: PastDevices::default(),
-        }
+        Self { trace: Trace::new(options.trace), recordings: recordings.map(Box::new), ..Self::default() }
     }
 }

@@ -7,7 +7,7 @@ use weft_machine::Time;
 use crate::TraceMode;
 
 /// What has happened, as lines, or as a hash over them.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Trace {
     mode: TraceMode,
     lines: String,

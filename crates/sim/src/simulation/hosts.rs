@@ -7,7 +7,6 @@ use weft_topology::{NodeIndex, PortRef};
 use weft_wire::{DataPacket, PortNum};
 
 use super::Simulation;
-use crate::clock::Rare;
 use crate::nodes::Asked;
 use crate::observers::REFUSALS_MAX;
 use crate::{Kept, Load};
@@ -48,11 +47,6 @@ impl Simulation {
         let request = Request::Command { at: self.nodes.at(port), command };
         self.request(port.node, Asked::Command(port), request);
         true
-    }
-
-    /// Gives the host behind a port a command at some time; if it is off then, the command is lost.
-    pub fn command_at(&mut self, at: weft_machine::Time, port: PortRef, command: Command) {
-        self.world.clock.push_rare(at.max(self.world.clock.now()), Rare::Command(port, Box::new(command)));
     }
 
     /// Commands that hosts refused: when, which host, and why.

@@ -7,8 +7,8 @@ use std::collections::VecDeque;
 use weft_device::Unsent;
 use weft_machine::Time;
 use weft_node::{Answer, Client, Desk, Frame, PortId, Refusal};
-use weft_topology::{NodeIndex, PortRef};
-use weft_wire::{DataPacket, PortNum};
+use weft_topology::PortRef;
+use weft_wire::DataPacket;
 
 use crate::ToHost;
 pub use load::Load;
@@ -24,6 +24,7 @@ pub(crate) enum Next {
 }
 
 /// What belongs to the node whose turn it is. One node has its turn at a time.
+#[derive(Default)]
 pub(crate) struct Turn {
     /// The memory that each node has while it is its turn.
     pub(crate) desk: Option<Box<Desk>>,
@@ -42,19 +43,6 @@ pub(crate) struct Turn {
 }
 
 impl Turn {
-    pub(crate) fn new() -> Self {
-        Self {
-            desk: None,
-            load: None,
-            for_load: VecDeque::new(),
-            unsent: VecDeque::new(),
-            loaded: VecDeque::new(),
-            loaded_port: PortRef::new(NodeIndex(0), PortNum::ZERO),
-            checker: None,
-            vm_outcome: None,
-        }
-    }
-
     /// Something for who stands in for a host.
     #[inline]
     pub(crate) fn put_for_load(&mut self, port: PortRef, what: ToHost) {

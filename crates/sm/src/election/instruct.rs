@@ -118,7 +118,7 @@ mod tests {
         let peer =
             |guid, sm_key| Peer { guid, lid: Lid(0), path, priority: 0, state: SmState::Standby, sm_key };
         let peers = vec![peer(TO, options.keys.sm_key), peer(Guid(8), SmKey(99))];
-        Election { state: State::Master, peers, ..Election::new() }
+        Election { state: State::Master, peers, ..Election::default() }
     }
 
     fn begin(election: &mut Election, to: Guid) -> Result<AddressedMad, Instructed> {

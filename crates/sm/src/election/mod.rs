@@ -96,7 +96,7 @@ struct Refusal {
 }
 
 /// This manager among others.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Election {
     pub(crate) state: State,
     /// This manager's port; `None` while it has none.
@@ -132,33 +132,10 @@ pub(crate) struct Election {
 }
 
 impl Election {
-    pub(crate) fn new() -> Self {
-        Self {
-            state: State::default(),
-            guid: None,
-            peers: Vec::new(),
-            target: None,
-            question: None,
-            pending: None,
-            next_poll: None,
-            missed: 0,
-            look_again: false,
-            looks: 0,
-            heeds_after: Time::ZERO,
-            refusers: BTreeMap::new(),
-            has_met: false,
-            has_broken_off: false,
-            strangers: BTreeSet::new(),
-            ids: 0,
-            acts: 0,
-            counts: ElectionCounts::default(),
-        }
-    }
-
     /// Begins again behind this port, or behind none.
     pub(crate) fn reset(&mut self, now: Time, guid: Option<Guid>) {
         let (counts, acts, ids) = (self.counts, self.acts, now.as_nanos() ^ self.ids);
-        *self = Self { guid, counts, acts, ids, look_again: self.look_again, ..Self::new() };
+        *self = Self { guid, counts, acts, ids, look_again: self.look_again, ..Self::default() };
     }
 
     fn rank(&self, options: &Options) -> Rank {

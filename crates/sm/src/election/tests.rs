@@ -18,7 +18,7 @@ fn options() -> Options {
 }
 
 fn election(state: State, peers: &[Peer]) -> Election {
-    let mut election = Election { state, guid: Some(Guid(5)), ..Election::new() };
+    let mut election = Election { state, guid: Some(Guid(5)), ..Election::default() };
     election.judge(Time::ZERO, peers.to_vec(), &options());
     election
 }

@@ -161,6 +161,11 @@ impl Subnet {
         self.nodes.get(at as usize)
     }
 
+    /// The GUID of the node at this place; 0 where there is none.
+    pub(crate) fn guid(&self, at: u32) -> Guid {
+        self.node(at).map_or(Guid(0), FoundNode::guid)
+    }
+
     pub(crate) fn port(&self, at: PortAt) -> Option<&FoundPort> {
         self.node(at.node)?.port(at.port)
     }

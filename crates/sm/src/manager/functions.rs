@@ -10,12 +10,11 @@
 use std::collections::BTreeSet;
 
 use weft_machine::Time;
-use weft_wire::Guid;
 
 use super::SubnetManager;
 use super::sweep::Sweep;
 use super::task::Task;
-use crate::knowledge::{Changes, FoundNode, Subnet};
+use crate::knowledge::{Changes, Subnet};
 use crate::moves::Late;
 use crate::sweep::{Discover, Functions, Settings};
 use crate::{Event, Reason, SweepKind};
@@ -66,7 +65,7 @@ impl SubnetManager {
         }
         let mut subnet = discover.finish();
         subnet.routed = std::mem::take(&mut before.routed);
-        let guid = |node: u32| before.node(node).map_or(Guid(0), FoundNode::guid);
+        let guid = |node: u32| before.guid(node);
         let place = |node: u32| subnet.by_guid.get(&guid(node)).copied();
         self.agenda.renumber(place);
         let touched: BTreeSet<u32> =

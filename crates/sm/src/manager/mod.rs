@@ -110,7 +110,7 @@ impl SubnetManager {
             own_port: OwnPort::default(),
             known: Known::default(),
             succession: Succession::new(guid2lid.clone()),
-            election: Election::new(),
+            election: Election::default(),
             audit: Audit::default(),
             traps: TrapLog::default(),
             sa: Administrator::new(&options),
@@ -225,10 +225,7 @@ impl SubnetManager {
     /// Goes on until nothing can be done before the next input or deadline.
     fn run(&mut self, now: Time) {
         loop {
-            let finished = match self.task.step() {
-                Some(step) => self.requests.pump(now, step),
-                None => false,
-            };
+            let finished = self.task.step().is_some_and(|step| self.requests.pump(now, step));
             self.collect();
             if finished {
                 self.advance(now);

@@ -18,7 +18,7 @@ use weft_wire::{Guid, Lid, SmKey, VmMove, VmMoveKind, VmMoveResult};
 
 use super::SubnetManager;
 use super::task::Task;
-use crate::knowledge::{FoundNode, Subnet};
+use crate::knowledge::Subnet;
 use crate::moves::{Asked, Carry, Want, Wish, done, how_of, not_at};
 use crate::sweep::{Past, route};
 use crate::{Event, Output, Reason, SmTimer};
@@ -299,7 +299,7 @@ impl SubnetManager {
     /// A round has been written, or blocks have been read back.
     pub(super) fn carried(&mut self, now: Time, mut carry: Carry) {
         for write in carry.take_acknowledged() {
-            let guid = carry.subnet.node(write.switch.0).map_or(Guid(0), FoundNode::guid);
+            let guid = carry.subnet.guid(write.switch.0);
             let held = self.known.memory.get_mut(&guid);
             held.into_iter().for_each(|held| held.set_lft_block(write.block, Some(write.ports)));
             carry.subnet.routed.rewrite(write.switch, write.block, &write.ports);

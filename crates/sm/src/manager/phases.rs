@@ -8,14 +8,13 @@ use super::patience::interval;
 use super::sweep::Sweep;
 use super::task::Task;
 use super::{LIGHT_LATER, SubnetManager};
-use crate::knowledge::{Adapters, FoundNode, Held, PortAt, Subnet, is_up, remember};
+use crate::knowledge::{Adapters, Held, PortAt, Subnet, is_up, remember};
 use crate::moves::Late;
 use crate::sa::{AskedTables, Myself, Published};
 use crate::sweep::{
     Activate, Check, Discover, Past, Program, ReadTables, Regulate, Settings, Standing, route,
 };
 use crate::{Event, Output, Reason, SweepKind, SweepPhase};
-use weft_wire::Guid;
 
 impl SubnetManager {
     pub(super) fn start_heavy(&mut self, now: Time, reason: Reason) {
@@ -295,7 +294,7 @@ impl SubnetManager {
     fn verify(&mut self, now: Time, subnet: Subnet) {
         let touched = self.sweep.touched.take().map(|mut nodes| {
             // Where someone else is yet to come a port is down; the switch is looked at then.
-            let guid = |node: &u32| subnet.node(*node).map_or(Guid(0), FoundNode::guid);
+            let guid = |node: &u32| subnet.guid(*node);
             nodes.retain(|node| !self.desk.keeps_trap(guid(node)));
             nodes
         });

@@ -12,7 +12,7 @@ use crate::sweep::{adopt_late_lids, adopt_lids, give_lids};
 use crate::{Event, GuidToLid, Options, VmLids};
 
 /// LIDs on file, and what is taken over from another manager.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Succession {
     pub(super) guid2lid: GuidToLid,
     /// LIDs of virtual functions that are gone.
@@ -34,16 +34,7 @@ pub(super) struct Succession {
 impl Succession {
     /// `guid2lid` has the LIDs of earlier runs.
     pub(super) fn new(guid2lid: GuidToLid) -> Self {
-        Self {
-            guid2lid,
-            quarantine: Quarantine::default(),
-            adopts: false,
-            unseen: BTreeSet::new(),
-            arrival: None,
-            inherits: false,
-            reregistered: BTreeSet::new(),
-            relevelled: BTreeSet::new(),
-        }
+        Self { guid2lid, ..Self::default() }
     }
 
     /// Gives a GUID a LID before it is in the subnet; others have it on file no more, or both would be given it. Returns what is to be

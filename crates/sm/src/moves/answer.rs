@@ -3,9 +3,9 @@
 use weft_machine::Time;
 use weft_routing::moves::{Counterexample, LatePolicy, Method, Plan, Proof, UpdateOrder, Write};
 use weft_topology::NodeIndex;
-use weft_wire::{Guid, VmMove, VmMoveResult, VmMoveWrite};
+use weft_wire::{VmMove, VmMoveResult, VmMoveWrite};
 
-use crate::knowledge::{FoundNode, Subnet};
+use crate::knowledge::Subnet;
 
 /// How a request wants to be planned.
 ///
@@ -104,7 +104,7 @@ pub(crate) fn writes(
     for (number, round) in (1..).zip(&plan.rounds) {
         let is_late = usize::from(number) > plan.prompt();
         records.extend(round.writes.iter().map(|write| VmMoveWrite {
-            switch: guid_of(subnet, write.switch),
+            switch: subnet.guid(write.switch.0),
             round: number,
             block: write.block,
             is_active: u8::from(write.is_active),
@@ -128,15 +128,11 @@ pub(crate) fn silent(
 ) -> Vec<VmMoveWrite> {
     let silent_ms = u32::try_from(silence.as_nanos().div_ceil(1_000_000)).unwrap_or(u32::MAX).min(0xff_ffff);
     let record = |switch: &NodeIndex| VmMoveWrite {
-        switch: guid_of(subnet, *switch),
+        switch: subnet.guid(switch.0),
         is_vswitch: u8::from(is_vswitch(switch.0)),
         is_silent: 1,
         silent_ms,
         ..VmMoveWrite::default()
     };
     switches.iter().map(record).collect()
-}
-
-fn guid_of(subnet: &Subnet, switch: NodeIndex) -> Guid {
-    subnet.node(switch.0).map_or(Guid(0), FoundNode::guid)
 }

@@ -11,14 +11,14 @@ use weft_wire::{AttributeId, Guid, LinearForwardingTable, Mad, PortNum, status};
 
 use super::desk::Asked;
 use super::wish::Wish;
-use crate::knowledge::{FoundNode, Key, PortAt, Subnet};
+use crate::knowledge::{Key, PortAt, Subnet};
 use crate::requests::{Ask, Step};
 use crate::requests::{Get, Set, SmpRequest};
 use crate::sweep::route_to;
 use crate::{Event, Options, SmpRouting};
 
 /// A plan under way, up to its late rounds.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Carry {
     pub(crate) subnet: Subnet,
     /// The requests that it carries out, with what each came to; none where it writes late rows.
@@ -48,20 +48,7 @@ impl Carry {
         proof: Proof,
         options: &Options,
     ) -> Self {
-        Self {
-            subnet,
-            batch,
-            plan,
-            proof,
-            awaits_holds: false,
-            smp_routing: options.smps.smp_routing,
-            round: 0,
-            next: 0,
-            acknowledged: Vec::new(),
-            doubtful: None,
-            broken: None,
-            events: Vec::new(),
-        }
+        Self { subnet, batch, plan, proof, smp_routing: options.smps.smp_routing, ..Self::default() }
     }
 
     /// The block that a switch is written, and whose turn it is.
@@ -117,7 +104,10 @@ impl Carry {
             return false;
         }
         let doubts = |write: &&Write| {
-            is_doubtful(self.guid(write), Key::Lft { node: write.switch.0, block: write.block })
+            is_doubtful(
+                self.subnet.guid(write.switch.0),
+                Key::Lft { node: write.switch.0, block: write.block },
+            )
         };
         // A block that was written twice holds what was written last.
         let mut blocks: Vec<Write> = self.plan.prompt_writes().filter(doubts).copied().collect();
@@ -137,16 +127,12 @@ impl Carry {
 
     /// Switches that may hold the old block or the new one, the one that broke the plan first.
     pub(crate) fn in_doubt(&self) -> Vec<Guid> {
-        let all = self.turn().iter().map(|write| self.guid(write));
+        let all = self.turn().iter().map(|write| self.subnet.guid(write.switch.0));
         self.broken.iter().map(|(guid, _)| *guid).chain(all).collect()
     }
 
-    fn guid(&self, write: &Write) -> Guid {
-        self.subnet.node(write.switch.0).map_or(Guid(0), FoundNode::guid)
-    }
-
     fn breaks(&mut self, write: &Write, what: &str) {
-        let guid = self.guid(write);
+        let guid = self.subnet.guid(write.switch.0);
         let round = self.round();
         let text = || format!("switch {guid} {what} block {} in round {round}", write.block);
         self.broken.get_or_insert_with(|| (guid, text()));
@@ -184,7 +170,8 @@ impl Step for Carry {
             self.acknowledged.push(place as usize);
             return;
         }
-        let (guid, modifier, status) = (self.guid(&write), u32::from(write.block), answer.status());
+        let (guid, modifier, status) =
+            (self.subnet.guid(write.switch.0), u32::from(write.block), answer.status());
         let attribute = AttributeId::LinearForwardingTable;
         self.events.push(Event::refused(guid, attribute, modifier, status));
         self.breaks(&write, "does not hold");
@@ -193,7 +180,7 @@ impl Step for Carry {
     fn failed(&mut self, key: Key) {
         let Key::Write(place) = key else { return };
         let Some(write) = self.turn().get(place as usize).copied() else { return };
-        let (guid, modifier) = (self.guid(&write), u32::from(write.block));
+        let (guid, modifier) = (self.subnet.guid(write.switch.0), u32::from(write.block));
         self.events.push(Event::unanswered(guid, AttributeId::LinearForwardingTable, modifier));
         self.breaks(&write, "does not acknowledge");
     }
@@ -206,7 +193,7 @@ impl Step for Carry {
         let Key::Write(place) = key else { return Vec::new() };
         let write = self.turn().get(place as usize).filter(|_| self.doubtful.is_none());
         let key = |write: &Write| Key::Lft { node: write.switch.0, block: write.block };
-        write.map(|write| (self.guid(write), key(write))).into_iter().collect()
+        write.map(|write| (self.subnet.guid(write.switch.0), key(write))).into_iter().collect()
     }
 
     fn fallback(&mut self, key: Key) -> Option<DirectedPath> {

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use weft_mgmt::SmpRoute;
 use weft_wire::{Guid, Mad, NodeInfo, PortInfo, status};
 
-use crate::knowledge::{FoundNode, Key, PortAt, Subnet, is_up};
+use crate::knowledge::{Key, PortAt, Subnet, is_up};
 use crate::requests::{Ask, Step};
 use crate::requests::{Get, SmpRequest};
 
@@ -46,7 +46,7 @@ impl Plug {
     }
 
     fn is_odd(&mut self, place: PortAt) {
-        self.odd = Some(self.subnet.node(place.node).map_or(Guid(0), FoundNode::guid));
+        self.odd = Some(self.subnet.guid(place.node));
     }
 
     /// A place of a switch says how it is.

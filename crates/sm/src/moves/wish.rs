@@ -8,7 +8,7 @@ use weft_routing::moves::Move;
 use weft_wire::{Guid, Lid, PortNum, VmMove, VmMoveKind};
 
 use super::desk::Away;
-use crate::knowledge::{FoundNode, PortAt, Subnet, graph_port};
+use crate::knowledge::{PortAt, Subnet, graph_port};
 
 /// A request that makes sense.
 #[derive(Clone, Debug)]
@@ -142,7 +142,7 @@ impl Places<'_> {
         if ask.partner_lid != Lid(0) {
             return Ok(ask.partner_lid);
         }
-        let guid = self.subnet.node(at.node).map_or(Guid(0), FoundNode::guid);
+        let guid = self.subnet.guid(at.node);
         self.vswitch(guid)?;
         self.physical_lid(at.node)
             .ok_or_else(|| format!("vSwitch {guid} has no physical function with a LID"))

@@ -77,53 +77,36 @@ pub struct VlWeight {
     pub weight: u8,
 }
 
-/// What congestion control is set to. Named as OpenSM's options behind `cc_`; the defaults, other than OpenSM's zeros, mark
-/// at the shortest queue and let one notification add an eighth of a packet's time to the distance between packets.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct CongestionOptions {
-    /// What every GMP shows; the agents' own keys are left as they are.
-    pub key: u64,
-    /// Ports that mark without credit too, the last bit being port 0. `None`: the ports towards hosts, since a host that
-    /// takes less than its link carries has no port to mark at.
-    pub sw_cong_setting_victim_mask: Option<[u8; 32]>,
-    /// How easily a switch marks: 0 never, 15 with the shortest queue.
-    pub sw_cong_setting_threshold: u8,
-    /// Packets of fewer 64-byte units are not marked.
-    pub sw_cong_setting_packet_size: u8,
-    /// The mean number of packets that could be marked between two that are.
-    pub sw_cong_setting_marking_rate: u16,
-    /// 0: queue pairs are slowed down; 1: service levels.
-    pub ca_cong_setting_port_control: u16,
-    /// The service levels that are set.
-    pub ca_cong_setting_control_map: u16,
-    /// How long until the index goes down by one, in 1.024 µs of fabric time.
-    pub ca_cong_setting_ccti_timer: u16,
-    /// What a notification adds to the index.
-    pub ca_cong_setting_ccti_increase: u8,
-    /// The index at which an event is logged; 0 is none.
-    pub ca_cong_setting_trigger_threshold: u8,
-    /// The lowest index.
-    pub ca_cong_setting_ccti_min: u8,
-    /// The injection delays from index 0 on: 2 bits of shift, 14 of multiplier. At most 4096.
-    pub cct: Vec<u16>,
-}
-
-impl Default for CongestionOptions {
-    fn default() -> Self {
-        Self {
-            key: 0,
-            sw_cong_setting_victim_mask: None,
-            sw_cong_setting_threshold: 15,
-            sw_cong_setting_packet_size: 8,
-            sw_cong_setting_marking_rate: 3,
-            ca_cong_setting_port_control: 0,
-            ca_cong_setting_control_map: 0xffff,
-            ca_cong_setting_ccti_timer: 250,
-            ca_cong_setting_ccti_increase: 1,
-            ca_cong_setting_trigger_threshold: 2,
-            ca_cong_setting_ccti_min: 0,
-            cct: (0..128).map(|eighths| 3 << 14 | eighths).collect(),
-        }
+weft_wire::defaults! {
+    /// What congestion control is set to. Named as OpenSM's options behind `cc_`; the defaults, other than OpenSM's zeros, mark
+    /// at the shortest queue and let one notification add an eighth of a packet's time to the distance between packets.
+    #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(default, deny_unknown_fields)]
+    pub struct CongestionOptions {
+        /// What every GMP shows; the agents' own keys are left as they are.
+        pub key: u64 = 0,
+        /// Ports that mark without credit too, the last bit being port 0. `None`: the ports towards hosts, since a host that
+        /// takes less than its link carries has no port to mark at.
+        pub sw_cong_setting_victim_mask: Option<[u8; 32]> = None,
+        /// How easily a switch marks: 0 never, 15 with the shortest queue.
+        pub sw_cong_setting_threshold: u8 = 15,
+        /// Packets of fewer 64-byte units are not marked.
+        pub sw_cong_setting_packet_size: u8 = 8,
+        /// The mean number of packets that could be marked between two that are.
+        pub sw_cong_setting_marking_rate: u16 = 3,
+        /// 0: queue pairs are slowed down; 1: service levels.
+        pub ca_cong_setting_port_control: u16 = 0,
+        /// The service levels that are set.
+        pub ca_cong_setting_control_map: u16 = 0xffff,
+        /// How long until the index goes down by one, in 1.024 µs of fabric time.
+        pub ca_cong_setting_ccti_timer: u16 = 250,
+        /// What a notification adds to the index.
+        pub ca_cong_setting_ccti_increase: u8 = 1,
+        /// The index at which an event is logged; 0 is none.
+        pub ca_cong_setting_trigger_threshold: u8 = 2,
+        /// The lowest index.
+        pub ca_cong_setting_ccti_min: u8 = 0,
+        /// The injection delays from index 0 on: 2 bits of shift, 14 of multiplier. At most 4096.
+        pub cct: Vec<u16> = (0..128).map(|eighths| 3 << 14 | eighths).collect(),
     }
 }

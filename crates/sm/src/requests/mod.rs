@@ -76,7 +76,7 @@ struct Waiting {
 }
 
 /// The transactions, what is ready to be sent, and the counts of this sweep.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Requests {
     transactions: Transactions<Waiting>,
     /// Bounded by the window, because it is emptied whenever it has been filled.
@@ -94,15 +94,7 @@ pub(crate) struct Requests {
 
 impl Requests {
     pub(crate) fn new(limits: Limits) -> Self {
-        Self {
-            transactions: Transactions::new(limits),
-            outbox: VecDeque::new(),
-            counts: SmpCounts::default(),
-            done: 0,
-            asked: 0,
-            m_key: MKey(0),
-            unconfirmed: Unconfirmed::default(),
-        }
+        Self { transactions: Transactions::new(limits), ..Self::default() }
     }
 
     /// The same, showing this key.

@@ -5,30 +5,49 @@ use weft_wire::{AddressedMad, AttributeId, Mad, SwitchInfo};
 
 use crate::SmpCounts;
 
-/// An attribute that is read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Get {
-    NodeInfo,
-    NodeDescription,
-    SwitchInfo,
-    PortInfo,
-    Lft,
-    SlToVl,
-    VlArbitration,
-    PKeys,
-    GuidInfo,
-    SmInfo,
+/// Lists attributes, each with the counter of a sweep that its SMPs are counted in.
+macro_rules! attributes {
+    ($($(#[$doc:meta])* $name:ident { $( $attribute:ident = $id:ident $(in $counter:ident)?, )* })*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(crate) enum $name { $( $attribute, )* }
+
+        impl $name {
+            pub(crate) fn attribute_id(self) -> AttributeId {
+                match self { $( Self::$attribute => AttributeId::$id, )* }
+            }
+
+            fn counter(self, counts: &mut SmpCounts) -> Option<&mut u64> {
+                match self { $( Self::$attribute => None $( .or(Some(&mut counts.$counter)) )?, )* }
+            }
+        }
+    )*};
 }
 
-/// An attribute that is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Set {
-    SwitchInfo,
-    PortInfo,
-    Lft,
-    SlToVl,
-    VlArbitration,
-    PKeys,
+attributes! {
+    /// An attribute that is read. Subnet administration reads GuidInfo between sweeps, so no sweep counts it.
+    Get {
+        NodeInfo = NodeInfo in get_node_info,
+        NodeDescription = NodeDescription in get_node_description,
+        SwitchInfo = SwitchInfo in get_switch_info,
+        PortInfo = PortInfo in get_port_info,
+        Lft = LinearForwardingTable in get_lft,
+        SlToVl = SlToVlTable in get_sl_to_vl,
+        VlArbitration = VlArbitrationTable in get_vl_arbitration,
+        PKeys = PKeyTable in get_p_keys,
+        GuidInfo = GuidInfo,
+        SmInfo = SmInfo in get_sm_info,
+    }
+
+    /// An attribute that is written.
+    Set {
+        SwitchInfo = SwitchInfo in set_switch_info,
+        PortInfo = PortInfo in set_port_info,
+        Lft = LinearForwardingTable in set_lft,
+        SlToVl = SlToVlTable in set_sl_to_vl,
+        VlArbitration = VlArbitrationTable in set_vl_arbitration,
+        PKeys = PKeyTable in set_p_keys,
+    }
 }
 
 /// The kinds of SMPs.
@@ -80,60 +99,17 @@ impl SmpRequest {
     }
 }
 
-impl Get {
-    fn attribute_id(self) -> AttributeId {
-        match self {
-            Self::NodeInfo => AttributeId::NodeInfo,
-            Self::NodeDescription => AttributeId::NodeDescription,
-            Self::SwitchInfo => AttributeId::SwitchInfo,
-            Self::PortInfo => AttributeId::PortInfo,
-            Self::Lft => AttributeId::LinearForwardingTable,
-            Self::SlToVl => AttributeId::SlToVlTable,
-            Self::VlArbitration => AttributeId::VlArbitrationTable,
-            Self::PKeys => AttributeId::PKeyTable,
-            Self::GuidInfo => AttributeId::GuidInfo,
-            Self::SmInfo => AttributeId::SmInfo,
-        }
-    }
-}
-
-impl Set {
-    pub(crate) fn attribute_id(self) -> AttributeId {
-        match self {
-            Self::SwitchInfo => AttributeId::SwitchInfo,
-            Self::PortInfo => AttributeId::PortInfo,
-            Self::Lft => AttributeId::LinearForwardingTable,
-            Self::SlToVl => AttributeId::SlToVlTable,
-            Self::VlArbitration => AttributeId::VlArbitrationTable,
-            Self::PKeys => AttributeId::PKeyTable,
-        }
-    }
-}
-
 impl SmpKind {
     /// Counts one that is sent for the first time.
     pub(crate) fn count_in(self, counts: &mut SmpCounts) {
         let counter = match self {
-            Self::Get(Get::NodeInfo) => &mut counts.get_node_info,
-            Self::Get(Get::NodeDescription) => &mut counts.get_node_description,
-            Self::Get(Get::SwitchInfo) => &mut counts.get_switch_info,
-            Self::Get(Get::PortInfo) => &mut counts.get_port_info,
-            Self::Get(Get::Lft) => &mut counts.get_lft,
-            Self::Get(Get::SlToVl) => &mut counts.get_sl_to_vl,
-            Self::Get(Get::VlArbitration) => &mut counts.get_vl_arbitration,
-            Self::Get(Get::PKeys) => &mut counts.get_p_keys,
-            Self::Get(Get::SmInfo) => &mut counts.get_sm_info,
-            // Subnet administration reads it between sweeps, whose counts these are.
-            Self::Get(Get::GuidInfo) => return,
-            Self::Set(Set::SwitchInfo) => &mut counts.set_switch_info,
-            Self::Set(Set::PortInfo) => &mut counts.set_port_info,
-            Self::Set(Set::Lft) => &mut counts.set_lft,
-            Self::Set(Set::SlToVl) => &mut counts.set_sl_to_vl,
-            Self::Set(Set::VlArbitration) => &mut counts.set_vl_arbitration,
-            Self::Set(Set::PKeys) => &mut counts.set_p_keys,
+            Self::Get(get) => get.counter(counts),
+            Self::Set(set) => set.counter(counts),
         };
-        *counter += 1;
-        counts.total += 1;
+        if let Some(counter) = counter {
+            *counter += 1;
+            counts.total += 1;
+        }
     }
 }
 

@@ -9,10 +9,10 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use weft_machine::{Time, Timer};
-use weft_mgmt::{Limits, Transactions, Window};
+use weft_mgmt::{Limits, Transactions, Window, subnet_administration};
 use weft_wire::{
-    AddressedMad, AttributeId, Details, Gid, Guid, InformInfo, InformInfoRecord, Lid, Mad, Method, MgmtClass,
-    Notice, SA_CLASS_VERSION, SaMad, sa_status,
+    AddressedMad, AttributeId, Details, Gid, Guid, InformInfo, InformInfoRecord, Lid, Method, Notice, SaMad,
+    sa_status,
 };
 
 use super::query::{Found, Query};
@@ -41,7 +41,7 @@ const QUEUE_OF_HOST_MAX: usize = 1 << 13;
 const QUEUE_BY_ONE_MAX: usize = 1 << 13;
 
 /// Who has subscribed to what.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Subscriptions {
     /// By subscriber, then in the order in which they came.
     list: BTreeMap<(Guid, u16), Subscription>,
@@ -121,24 +121,7 @@ impl Subscriber {
 impl Subscriptions {
     pub(super) fn new(options: &Options) -> Self {
         let limits = Limits { window: Window::Fixed(WINDOW), queue: WINDOW as usize, ..options.limits() };
-        Self {
-            list: BTreeMap::new(),
-            by_id: BTreeMap::new(),
-            next_id: 0,
-            queued: 0,
-            subscribers: BTreeMap::new(),
-            ready: VecDeque::new(),
-            dropped: 0,
-            dropped_of_one: 0,
-            dropped_of_cause: 0,
-            refused: 0,
-            in_flight: BTreeMap::new(),
-            caused: BTreeMap::new(),
-            reports: Transactions::new(limits),
-            awaited: BTreeSet::new(),
-            unanswered: BTreeSet::new(),
-            by_partition: options.sa.sa_partitions,
-        }
+        Self { reports: Transactions::new(limits), by_partition: options.sa.sa_partitions, ..Self::default() }
     }
 
     /// Subscribes or unsubscribes, as the request says.
@@ -467,16 +450,9 @@ pub(super) struct Reported {
 
 /// A Report to where a subscription came from.
 fn report(to: &AddressedMad, notice: &Notice) -> AddressedMad {
-    let mut mad = Mad::default();
-    SaMad::base_version.set(&mut mad.0, 1);
-    SaMad::mgmt_class.set(&mut mad.0, MgmtClass::SubnAdm);
-    SaMad::class_version.set(&mut mad.0, SA_CLASS_VERSION);
-    SaMad::method.set(&mut mad.0, Method::Report);
-    SaMad::attribute_id.set(&mut mad.0, AttributeId::Notice);
-    let mut data = [0; weft_wire::SA_DATA_SIZE];
-    data[..Notice::SIZE].copy_from_slice(&notice.encode());
-    SaMad::data.set(&mut mad.0, data);
-    AddressedMad { mad, ..*to }
+    let (method, attribute) = (Method::Report, AttributeId::Notice);
+    let report = subnet_administration(to.lid, to.service_level, method, attribute, 0, &notice.encode());
+    AddressedMad { mad: report.mad, ..*to }
 }
 
 /// The LID that a notice of this manager's own comes from, and what kind of node that is: a class manager.

@@ -89,7 +89,7 @@ pub(crate) struct Myself {
 }
 
 /// Subnet administration.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Administrator {
     options: Options,
     /// `None` before the first sweep has ended.
@@ -128,26 +128,10 @@ pub(crate) struct Administrator {
 impl Administrator {
     pub(crate) fn new(options: &Options) -> Self {
         Self {
-            view: None,
-            rates: Rates::default(),
-            pairs: VecDeque::new(),
-            had_levels: false,
-            departed: BTreeMap::new(),
-            myself: Myself::default(),
-            managers: Vec::new(),
-            tables: Tables::default(),
-            services: Services::default(),
             subscriptions: Subscriptions::new(options),
             transfers: Transfers::new(options.routing.lmc),
-            reports: Reports::default(),
-            waiting: VecDeque::new(),
-            moves: Vec::new(),
-            moving: Vec::new(),
-            away: BTreeSet::new(),
-            outbox: VecDeque::new(),
-            events: Vec::new(),
-            counts: SaCounts::default(),
             options: options.clone(),
+            ..Self::default()
         }
     }
 

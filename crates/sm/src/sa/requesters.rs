@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use weft_wire::{Guid, Lid};
 
 use crate::Options;
-use crate::knowledge::{FoundNode, PortAt, Subnet};
+use crate::knowledge::{PortAt, Subnet};
 use crate::moves::physical;
 
 /// Hosts and their ports.
@@ -26,7 +26,7 @@ impl Requesters {
         options: &Options,
     ) -> Self {
         let mut all = Self::default();
-        let node = |node: u32| subnet.node(node).map_or(Guid(0), FoundNode::guid);
+        let node = |node: u32| subnet.guid(node);
         for vswitch in weft_routing::vswitches(&subnet.fabric, &options.routing.engine.management_nodes) {
             let own = physical(&vswitch);
             for (port, end) in &vswitch.functions {

@@ -40,7 +40,7 @@ pub(super) enum Heard {
 }
 
 /// Transfers in both directions.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Transfers {
     endpoint: Endpoint,
     /// Ports have 2^lmc LIDs each.
@@ -78,13 +78,7 @@ impl Transfers {
             bytes: REQUESTS_MAX * REQUEST_BYTES_MAX,
             ..InboxLimits::default()
         };
-        Self {
-            endpoint: Endpoint::new(outbox, inbox),
-            lmc,
-            of_one: 0,
-            segments_of_one: 0,
-            before: Sent::default(),
-        }
+        Self { endpoint: Endpoint::new(outbox, inbox), lmc, ..Self::default() }
     }
 
     /// Begins to send a table behind the headers of this answer to a host with these LIDs. False: too much is under way.

@@ -18,14 +18,15 @@ use weft_mgmt::{DirectedPath, SmpRoute};
 use weft_wire::{AttributeId, Guid, Lid, Mad, PortInfo, PortNum, PortState, status};
 
 use super::settings::Wanted;
-use crate::knowledge::{FoundNode, FoundPort, Key, PortAt, Subnet, is_in_service};
+use crate::knowledge::{FoundPort, Key, PortAt, Subnet, is_in_service};
 use crate::lids::has_own_lid;
 use crate::requests::{Ask, Step};
 use crate::requests::{Get, Guard, Seen, Set, SmpRequest};
 use crate::{Event, Options, SmpRouting};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Stage {
+    #[default]
     Look,
     Arm,
     Activate,
@@ -33,7 +34,7 @@ enum Stage {
 }
 
 /// Ports being brought into service.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Activate {
     pub(crate) subnet: Subnet,
     options: Options,
@@ -65,22 +66,12 @@ impl Activate {
         let ports_active = subnet.ports_active();
         let mut activate = Self {
             guard: Guard::of(&subnet, sm_lid),
-            cleared: Vec::new(),
-            others: 0,
             subnet,
             ports_active,
             options: options.clone(),
             smp_routing: options.smps.smp_routing,
             sm_lid,
-            stage: Stage::Look,
-            ports: Vec::new(),
-            next: 0,
-            doubtful: Vec::new(),
-            asked: Vec::new(),
-            in_flight: 0,
-            refused: 0,
-            unanswered: 0,
-            events: Vec::new(),
+            ..Self::default()
         };
         let stale = activate.subnet.cabled_ports().filter(|(_, port, peer)| {
             let there = activate.subnet.port(*peer).map(FoundPort::state);
@@ -174,16 +165,12 @@ impl Activate {
 
     fn is_silent(&mut self, at: PortAt) {
         self.unanswered += 1;
-        let (guid, modifier) = (self.guid(at), u32::from(at.port.0));
+        let (guid, modifier) = (self.subnet.guid(at.node), u32::from(at.port.0));
         self.events.push(Event::unanswered(guid, AttributeId::PortInfo, modifier));
     }
 
     fn route(&self, at: PortAt) -> Option<SmpRoute> {
         route_to(&self.subnet, at, self.smp_routing)
-    }
-
-    fn guid(&self, at: PortAt) -> Guid {
-        self.subnet.node(at.node).map_or(Guid(0), FoundNode::guid)
     }
 
     /// What this stage makes of a port that was in `before`.
@@ -239,7 +226,7 @@ impl Activate {
         }
         if !Self::reached(state, goal) {
             self.refused += 1;
-            let (guid, port) = (self.guid(at), at.port);
+            let (guid, port) = (self.subnet.guid(at.node), at.port);
             self.events.push(Event::PortRefused {
                 guid: guid.into(),
                 port,
@@ -324,7 +311,7 @@ impl Step for Activate {
     fn written(&self, key: Key) -> Vec<(Guid, Key)> {
         let Key::Write(place) = key else { return Vec::new() };
         let port = self.ports.get(place as usize).copied();
-        port.map(|at| (self.guid(at), Key::PortInfo(at))).into_iter().collect()
+        port.map(|at| (self.subnet.guid(at.node), Key::PortInfo(at))).into_iter().collect()
     }
 
     fn failed(&mut self, key: Key) {

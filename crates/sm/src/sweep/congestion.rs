@@ -29,7 +29,7 @@ struct Wish {
 }
 
 /// Settings being read and written.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Regulate {
     pub(crate) subnet: Subnet,
     key: u64,
@@ -68,17 +68,7 @@ impl Regulate {
             }
             wish(cc::CA_CONGESTION_SETTING, 0, adapter_setting(options).encode().to_vec());
         }
-        Self {
-            key: options.key,
-            subnet,
-            wishes,
-            asked: 0,
-            differing: VecDeque::new(),
-            left: None,
-            refused: 0,
-            unanswered: 0,
-            events: Vec::new(),
-        }
+        Self { key: options.key, subnet, wishes, ..Self::default() }
     }
 
     /// Reads what is left of congestion control where it is off.

@@ -56,7 +56,7 @@ pub(crate) struct Settings {
 }
 
 /// A discovery under way.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Discover {
     settings: Settings,
     before: Cabling,
@@ -96,26 +96,7 @@ impl Cabling {
 
 impl Discover {
     pub(crate) fn new(settings: Settings, before: Cabling) -> Self {
-        Self {
-            settings,
-            before,
-            nodes: Vec::new(),
-            by_guid: BTreeMap::new(),
-            by_port_guid: BTreeMap::new(),
-            own: None,
-            before_again: None,
-            managed: BTreeSet::new(),
-            has_left_changes: false,
-            managers: Vec::new(),
-            todo: VecDeque::from([Key::NodeInfo(None)]),
-            ports: 0,
-            too_large: false,
-            missing: Vec::new(),
-            dead_ends: Vec::new(),
-            unanswered: 0,
-            refused: 0,
-            events: Vec::new(),
-        }
+        Self { settings, before, todo: VecDeque::from([Key::NodeInfo(None)]), ..Self::default() }
     }
 
     /// What was found. Call it when the step is done.

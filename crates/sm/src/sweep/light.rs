@@ -20,15 +20,15 @@ use weft_wire::{
 };
 
 use super::activate::route_to;
-use super::partitions::p_key_modifier;
-use super::settings::{Wanted, sl_to_vl_modifier, vl_arbitration_modifier};
+use super::reading::{own_port, reading};
+use super::settings::Wanted;
 use crate::knowledge::{Changes, FoundNode, Key, LftBlock, Memory, PortAt, Subnet, VlBlock, is_up};
 use crate::requests::{Ask, Step};
 use crate::requests::{Get, SmpRequest};
 use crate::{Options, Reason, SmpRouting};
 
 /// A look at the fabric.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Check {
     pub(crate) subnet: Subnet,
     options: Options,
@@ -62,17 +62,8 @@ impl Check {
             subnet,
             options: options.clone(),
             smp_routing: options.smps.smp_routing,
-            sm_lid: None,
             todo,
-            memory: Memory::new(),
-            began: Time::ZERO,
-            unconfirmed: Vec::new(),
-            differs: None,
-            has_cleared: false,
-            gone: None,
-            found: None,
-            changes: None,
-            can_repair: false,
+            ..Self::default()
         }
     }
 
@@ -138,12 +129,8 @@ impl Check {
         Self::new(subnet, options, todo)
     }
 
-    fn guid(&self, at: u32) -> Guid {
-        self.subnet.node(at).map_or(Guid(0), FoundNode::guid)
-    }
-
     fn changed(&mut self, at: u32) {
-        self.found = Some(Reason::StateChange { guid: self.guid(at) });
+        self.found = Some(Reason::StateChange { guid: self.subnet.guid(at) });
     }
 
     fn looked_at_switch(&mut self, at: u32, now: SwitchInfo) {
@@ -161,7 +148,7 @@ impl Check {
     }
 
     fn looked_at_table(&mut self, at: u32, block: u16, now: &LftBlock) {
-        let guid = self.guid(at);
+        let guid = self.subnet.guid(at);
         if let Some(held) = self.memory.get_mut(&guid)
             && held.lft_block(block) != Some(now)
         {
@@ -171,7 +158,7 @@ impl Check {
     }
 
     fn looked_at_lanes(&mut self, at: PortAt, now: &[VirtualLane; 16]) {
-        let guid = self.guid(at.node);
+        let guid = self.subnet.guid(at.node);
         if let Some(port) = self.memory.get_mut(&guid).and_then(|held| held.port_mut(at.port))
             && port.sl_to_vl.as_ref() != Some(now)
         {
@@ -181,7 +168,7 @@ impl Check {
     }
 
     fn looked_at_arbitration(&mut self, at: PortAt, block: VlBlock, now: &[u8; VlArbitrationTable::SIZE]) {
-        let guid = self.guid(at.node);
+        let guid = self.subnet.guid(at.node);
         if let Some(port) = self.memory.get_mut(&guid).and_then(|held| held.port_mut(at.port))
             && port.arbitration(block) != Some(now)
         {
@@ -191,7 +178,7 @@ impl Check {
     }
 
     fn looked_at_p_keys(&mut self, at: PortAt, block: u16, now: &[u8; 64]) {
-        let guid = self.guid(at.node);
+        let guid = self.subnet.guid(at.node);
         if let Some(port) = self.memory.get_mut(&guid).and_then(|held| held.port_mut(at.port))
             && port.p_keys(block) != Some(now)
         {
@@ -235,7 +222,7 @@ impl Check {
             port.info = Some(now);
             port.silent &= is_up(&now);
             if !lacked && self.lacks(at) {
-                self.differs = Some(Reason::StateChange { guid: self.guid(at.node) });
+                self.differs = Some(Reason::StateChange { guid: self.subnet.guid(at.node) });
             }
         } else if own {
             self.found = Some(Reason::OwnPort);
@@ -278,7 +265,7 @@ impl Check {
     /// Somebody answers behind a port.
     fn found_behind(&mut self, from: PortAt, info: NodeInfo) {
         let Some(changes) = self.changes.as_mut().filter(|changes| changes.back.contains_key(&from)) else {
-            self.found = Some(Reason::Answer { guid: self.guid(from.node), port: from.port });
+            self.found = Some(Reason::Answer { guid: self.subnet.guid(from.node), port: from.port });
             return;
         };
         changes.behind.insert(from, info);
@@ -293,31 +280,14 @@ impl Step for Check {
     fn next(&mut self) -> Option<Ask> {
         while let Some(key) = self.todo.pop_front() {
             let (at, request) = match key {
-                Key::SwitchInfo(node) => {
-                    (PortAt { node, port: PortNum::ZERO }, SmpRequest::get(Get::SwitchInfo, 0))
-                }
-                Key::ClearChange(node) if self.subnet.is_locked(PortAt { node, port: PortNum::ZERO }) => {
+                Key::ClearChange(node) if self.subnet.is_locked(own_port(node)) => {
                     self.ask_ports(node);
                     continue;
                 }
                 Key::ClearChange(node) => {
                     let Some(info) = self.subnet.node(node).and_then(|node| node.switch) else { continue };
                     self.has_cleared = true;
-                    (PortAt { node, port: PortNum::ZERO }, SmpRequest::clear_change(info))
-                }
-                Key::Lft { node, block } => {
-                    (PortAt { node, port: PortNum::ZERO }, SmpRequest::get(Get::Lft, u32::from(block)))
-                }
-                Key::PortInfo(at) => (at, SmpRequest::get(Get::PortInfo, u32::from(at.port.0))),
-                Key::SlToVl(at, input) => {
-                    let modifier = sl_to_vl_modifier(&self.subnet, at, input);
-                    (at, SmpRequest::get(Get::SlToVl, modifier))
-                }
-                Key::PKeys(at, block) => {
-                    (at, SmpRequest::get(Get::PKeys, p_key_modifier(&self.subnet, at, block)))
-                }
-                Key::VlArbitration(at, block) => {
-                    (at, SmpRequest::get(Get::VlArbitration, vl_arbitration_modifier(at, block)))
+                    (own_port(node), SmpRequest::clear_change(info))
                 }
                 Key::NodeInfo(Some(from)) => {
                     let path = self.subnet.node(from.node).and_then(|node| node.path.then(from.port));
@@ -325,7 +295,10 @@ impl Step for Check {
                     let request = SmpRequest::get(Get::NodeInfo, 0);
                     return Some(Ask { key, route: SmpRoute::Directed(path), request });
                 }
-                _ => continue,
+                _ => {
+                    let Some(reading) = reading(&self.subnet, key) else { continue };
+                    reading
+                }
             };
             if let Some(route) = route_to(&self.subnet, at, self.smp_routing) {
                 return Some(Ask { key, route, request });
@@ -368,33 +341,23 @@ impl Step for Check {
 
     fn written(&self, key: Key) -> Vec<(Guid, Key)> {
         let Key::ClearChange(at) = key else { return Vec::new() };
-        vec![(self.guid(at), key)]
+        vec![(self.subnet.guid(at), key)]
     }
 
     fn failed(&mut self, key: Key) {
-        match key {
-            Key::SwitchInfo(at) | Key::ClearChange(at) | Key::Lft { node: at, .. } => {
-                self.found = Some(Reason::NoAnswer { guid: self.guid(at) });
-            }
-            Key::PortInfo(at) | Key::SlToVl(at, _) | Key::VlArbitration(at, _) | Key::PKeys(at, _) => {
-                self.found = Some(Reason::NoAnswer { guid: self.guid(at.node) });
-            }
-            // Still no one there.
-            _ => {}
+        // NodeInfo is about no node that is known: still no one is there.
+        if let Some(node) = key.node() {
+            self.found = Some(Reason::NoAnswer { guid: self.subnet.guid(node) });
         }
     }
 
     fn fallback(&mut self, key: Key) -> Option<DirectedPath> {
         self.smp_routing = SmpRouting::Directed;
-        match key {
-            Key::SwitchInfo(at) | Key::ClearChange(at) | Key::Lft { node: at, .. } => {
-                self.subnet.node(at).map(|node| node.path)
-            }
-            Key::PortInfo(at) | Key::SlToVl(at, _) | Key::VlArbitration(at, _) | Key::PKeys(at, _) => {
-                self.subnet.path(at)
-            }
-            _ => None,
-        }
+        let at = match key {
+            Key::ClearChange(node) => own_port(node),
+            _ => reading(&self.subnet, key)?.0,
+        };
+        self.subnet.path(at)
     }
 
     fn is_over(&self) -> bool {

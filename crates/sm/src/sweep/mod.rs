@@ -10,6 +10,7 @@ mod light;
 mod partitions;
 mod program;
 mod read_tables;
+mod reading;
 mod route;
 mod settings;
 

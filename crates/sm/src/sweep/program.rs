@@ -35,7 +35,7 @@ use turns::Turns;
 use write::{EVERYWHERE, Write};
 
 /// Tables being written.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Program {
     pub(crate) subnet: Subnet,
     /// What the devices hold when all writes succeed; what fails is taken out again.
@@ -124,25 +124,7 @@ impl Program {
         });
         let sm_lid = own_lid.map_or(Lid(0), |lids| lids.min);
         let guard = Guard::of(&subnet, sm_lid);
-        Self {
-            subnet,
-            held,
-            options: options.clone(),
-            sm_lid,
-            plan: Vec::new(),
-            next: 0,
-            exceptions: Vec::new(),
-            exceptions_from: 0,
-            common_in_flight: 0,
-            guard,
-            cleared: Vec::new(),
-            keys: KeyWrites::default(),
-            turns: Turns::default(),
-            unanswered: 0,
-            refused: 0,
-            others: 0,
-            events: Vec::new(),
-        }
+        Self { subnet, held, options: options.clone(), sm_lid, guard, ..Self::default() }
     }
 
     /// Plans nothing for ports that would not take it.
@@ -368,12 +350,8 @@ impl Program {
     fn is_silent(&mut self, write: Write) {
         self.unanswered += 1;
         self.forget(write);
-        let (guid, (attribute, modifier)) = (self.guid(write), write.name());
+        let (guid, (attribute, modifier)) = (self.subnet.guid(write.at().node), write.name());
         self.events.push(Event::unanswered(guid, attribute, modifier));
-    }
-
-    fn guid(&self, write: Write) -> Guid {
-        self.subnet.node(write.at().node).map_or(Guid(0), crate::knowledge::FoundNode::guid)
     }
 
     /// Whether the answer shows what was written, where that decides what comes next.
@@ -456,7 +434,7 @@ impl Step for Program {
         if answer.status() != status::OK || !self.confirms(write, answer) {
             self.refused += 1;
             self.forget(write);
-            let (guid, (attribute, modifier)) = (self.guid(write), write.name());
+            let (guid, (attribute, modifier)) = (self.subnet.guid(write.at().node), write.name());
             self.events.push(Event::refused(guid, attribute, modifier, answer.status()));
         }
         self.done(at);
@@ -465,7 +443,7 @@ impl Step for Program {
     fn written(&self, key: Key) -> Vec<(Guid, Key)> {
         let Key::Write(at) = key else { return Vec::new() };
         let Some(write) = self.plan.get(at as usize).copied() else { return Vec::new() };
-        let guid = self.guid(write);
+        let guid = self.subnet.guid(write.at().node);
         write.read_back(&self.subnet).into_iter().map(|key| (guid, key)).collect()
     }
 

@@ -8,11 +8,11 @@ use std::collections::VecDeque;
 use weft_mgmt::SmpRoute;
 use weft_wire::{AttributeId, LinearForwardingTable, Mad, SlToVlTable, VlArbitrationTable, status};
 
-use super::partitions::{self, p_key_modifier};
-use super::settings::{Lanes, sl_to_vl_modifier, vl_arbitration_modifier};
+use super::partitions;
+use super::reading::reading;
+use super::settings::{Lanes, vl_arbitration_modifier};
 use crate::knowledge::{FoundPort, Held, HeldPort, Key, Memory, PortAt, Subnet, is_in_service, own_lid};
 use crate::requests::{Ask, Step};
-use crate::requests::{Get, SmpRequest};
 use crate::{Event, Options};
 
 /// Tables being read.
@@ -120,26 +120,8 @@ impl ReadTables {
 impl Step for ReadTables {
     fn next(&mut self) -> Option<Ask> {
         while let Some(key) = self.todo.pop_front() {
-            let (path, request) = match key {
-                Key::Lft { node, block } => (
-                    self.subnet.node(node).map(|node| node.path),
-                    SmpRequest::get(Get::Lft, u32::from(block)),
-                ),
-                Key::SlToVl(at, input) => (
-                    self.subnet.path(at),
-                    SmpRequest::get(Get::SlToVl, sl_to_vl_modifier(&self.subnet, at, input)),
-                ),
-                Key::PKeys(at, block) => (
-                    self.subnet.path(at),
-                    SmpRequest::get(Get::PKeys, p_key_modifier(&self.subnet, at, block)),
-                ),
-                Key::VlArbitration(at, block) => (
-                    self.subnet.path(at),
-                    SmpRequest::get(Get::VlArbitration, vl_arbitration_modifier(at, block)),
-                ),
-                _ => continue,
-            };
-            let Some(path) = path else { continue };
+            let Some((at, request)) = reading(&self.subnet, key) else { continue };
+            let Some(path) = self.subnet.path(at) else { continue };
             return Some(Ask { key, route: SmpRoute::Directed(path), request });
         }
         None

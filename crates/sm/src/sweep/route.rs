@@ -14,7 +14,7 @@ use weft_topology::{Fabric, NodeIndex, PortRef};
 use weft_wire::{Guid, Lid, PortNum};
 
 use super::settings::Lanes;
-use crate::knowledge::{Adapters, FoundNode, Held, Mappings, PortAt, Routed, Subnet, graph_port, own_lid};
+use crate::knowledge::{Adapters, Held, Mappings, PortAt, Routed, Subnet, graph_port, own_lid};
 use crate::lids::{Claim, Ledger, adopt, adopt_late, assign, has_own_lid};
 use crate::options::MANAGEMENT_LEVEL;
 use crate::{Event, Options, VmLids};
@@ -280,7 +280,7 @@ fn vm_weights(subnet: &Subnet, options: &Options) -> Vec<(Lid, u32)> {
     }
     let functions = subnet.end_ports().filter(|(at, _)| subnet.adapters.is_function(*at));
     let weight = |at: PortAt| {
-        let node = subnet.node(at.node).map_or(Guid(0), FoundNode::guid);
+        let node = subnet.guid(at.node);
         let given = &options.vm_lids.vm_weights;
         given.get(&subnet.end_guid(at)).or_else(|| given.get(&node)).copied()
     };

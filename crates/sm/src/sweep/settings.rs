@@ -1,8 +1,8 @@
 //! Settings of ports: a pure function of what both ends of a cable can do, of LIDs and of options.
 
 use weft_wire::{
-    Guid, Lid, LinkSpeedExt2, Mtu, PhysState, PortInfo, PortNum, PortState, VirtualLane, VlArbitrationTable,
-    VlCap, capability,
+    Lid, LinkSpeedExt2, Mtu, PhysState, PortInfo, PortNum, PortState, VirtualLane, VlArbitrationTable, VlCap,
+    capability,
 };
 
 use crate::Options;
@@ -38,7 +38,7 @@ impl Lanes {
         let is_switch = subnet.node(at.node).is_some_and(FoundNode::is_switch);
         let manages = if is_switch { PortAt { port: PortNum::ZERO, ..at } } else { at };
         let capabilities = subnet.port(manages).and_then(|port| port.info).map_or(0, |i| i.capability_mask);
-        let guid = subnet.node(at.node).map_or(Guid(0), FoundNode::guid);
+        let guid = subnet.guid(at.node);
         Self {
             operational,
             maps: options.lanes.qos && capabilities & capability::IS_SL_MAPPING_SUPPORTED != 0,

@@ -3,40 +3,27 @@
 use super::{End, GenerateError, GenerateOptions, Generator, end, in_range};
 use crate::{Fabric, NodeIndex};
 
-/// What a fabric of director switches is made of.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Directors {
-    /// Line chips per chassis, one number for each chassis. These have the connectors.
-    pub lines: Vec<u32>,
-    /// Spine chips of each chassis. Each is cabled to all line chips of its chassis.
-    pub spines: u32,
-    /// Cables between a line chip and a spine chip.
-    pub inside: u32,
-    /// Hosts on each line chip.
-    pub line_hosts: u32,
-    /// Edge switches outside of the chassis.
-    pub edges: u32,
-    /// Hosts on each edge switch.
-    pub edge_hosts: u32,
-    /// Line chips that each edge switch is cabled to.
-    pub uplinks: u32,
-    /// Cables from line chips of a chassis to those of each other chassis.
-    pub trunks: u32,
-}
-
-impl Default for Directors {
-    /// One spine chip per chassis, one cable to each line chip, and nothing else.
-    fn default() -> Self {
-        Self {
-            lines: Vec::new(),
-            spines: 1,
-            inside: 1,
-            line_hosts: 0,
-            edges: 0,
-            edge_hosts: 0,
-            uplinks: 0,
-            trunks: 0,
-        }
+weft_wire::defaults! {
+    /// What a fabric of director switches is made of. The default has one spine chip per chassis, one cable to each line chip, and
+    /// nothing else.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Directors {
+        /// Line chips per chassis, one number for each chassis. These have the connectors.
+        pub lines: Vec<u32> = Vec::new(),
+        /// Spine chips of each chassis. Each is cabled to all line chips of its chassis.
+        pub spines: u32 = 1,
+        /// Cables between a line chip and a spine chip.
+        pub inside: u32 = 1,
+        /// Hosts on each line chip.
+        pub line_hosts: u32 = 0,
+        /// Edge switches outside of the chassis.
+        pub edges: u32 = 0,
+        /// Hosts on each edge switch.
+        pub edge_hosts: u32 = 0,
+        /// Line chips that each edge switch is cabled to.
+        pub uplinks: u32 = 0,
+        /// Cables from line chips of a chassis to those of each other chassis.
+        pub trunks: u32 = 0,
     }
 }
 

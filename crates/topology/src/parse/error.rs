@@ -165,11 +165,7 @@ pub enum Problem {
     Build(#[from] crate::BuildError),
 }
 
-impl fmt::Display for Position {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}:{}", self.file, self.line, self.column)
-    }
-}
+weft_wire::displayed!(Position { file, line, column } => "{file}:{line}:{column}");
 
 impl fmt::Display for ParseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -177,10 +173,7 @@ impl fmt::Display for ParseError {
         if !self.text.is_empty() {
             write!(f, ": `{}`", Shown(&self.text))?;
         }
-        match &self.hint {
-            Some(hint) => write!(f, " ({hint})"),
-            None => Ok(()),
-        }
+        self.hint.as_ref().map_or(Ok(()), |hint| write!(f, " ({hint})"))
     }
 }
 

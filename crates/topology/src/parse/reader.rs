@@ -245,10 +245,7 @@ impl<'l, 'f> Reader<'l, 'f> {
         }
         self.seen.ports |= port.remote.as_ref().is_some_and(|remote| remote.lid.lid.is_some());
         draft.ports.insert(number, PortDraft { spot, ..port });
-        match alias {
-            Some(alias) => self.add_alias(alias, owner, number),
-            None => Ok(()),
-        }
+        alias.map_or(Ok(()), |alias| self.add_alias(alias, owner, number))
     }
 
     fn add_alias(&mut self, alias: Spot, owner: usize, number: u8) -> Result<(), ParseError> {

@@ -10,17 +10,20 @@ use crate::{LinkMasks, LinkRate, Node, NodeType};
 /// What a port is of which nothing is said, as in ibsim: 4x and SDR.
 pub(super) const UNSAID: LinkMasks = LinkMasks { width: 2, speed: 1, speed_ext: 0, fdr10: false };
 
-/// What a line sets for the nodes after it.
-pub(super) struct Settings {
-    vendor_id: u32,
-    device_id: u16,
-    system_image_guid: Option<Guid>,
-    switch_port_guid: Option<Guid>,
-    switches: GuidSource,
-    hosts: GuidSource,
-    routers: GuidSource,
-    pub(super) masks: Option<LinkMasks>,
-    pub(super) module: String,
+weft_wire::defaults! {
+    /// What a line sets for the nodes after it.
+    pub(super) struct Settings {
+        vendor_id: u32 = 0,
+        device_id: u16 = 0,
+        system_image_guid: Option<Guid> = None,
+        switch_port_guid: Option<Guid> = None,
+        // As in ibsim, except that its routers begin at 0, which is no GUID.
+        switches: GuidSource = GuidSource::from(0x20_0000),
+        hosts: GuidSource = GuidSource::from(0x10_0000),
+        routers: GuidSource = GuidSource::from(0x30_0000),
+        pub(super) masks: Option<LinkMasks> = None,
+        pub(super) module: String = String::new(),
+    }
 }
 
 /// Where a kind of node gets its GUIDs where the file does not give each its own.
@@ -34,23 +37,6 @@ struct GuidSource {
 impl GuidSource {
     const fn from(base: u64) -> Self {
         Self { base, next: base, given: false }
-    }
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            vendor_id: 0,
-            device_id: 0,
-            system_image_guid: None,
-            switch_port_guid: None,
-            // As in ibsim, except that its routers begin at 0, which is no GUID.
-            hosts: GuidSource::from(0x10_0000),
-            switches: GuidSource::from(0x20_0000),
-            routers: GuidSource::from(0x30_0000),
-            masks: None,
-            module: String::new(),
-        }
     }
 }
 

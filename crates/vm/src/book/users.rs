@@ -1,28 +1,19 @@
 //! GUIDs in use, and their users.
 
-use std::fmt;
-
 use crate::guids::GuidIndex;
 use crate::identity::PortIdentity;
 use crate::names::{Slot, VmName};
 
-/// What uses a GUID. Of several, the first in this order is named.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum User {
-    /// A virtual machine that is not lost.
-    Vm(VmName),
-    /// The identity of a slot without a virtual machine.
-    Spare(Slot),
-    /// The identity that a slot had before a virtual machine began to move there.
-    Displaced(Slot),
-}
-
-impl fmt::Display for User {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Vm(name) => write!(f, "`{name}`"),
-            Self::Spare(slot) | Self::Displaced(slot) => write!(f, "the free {slot}"),
-        }
+weft_wire::worded! {
+    /// What uses a GUID. Of several, the first in this order is named.
+    #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub(super) enum User {
+        /// A virtual machine that is not lost.
+        Vm(name: VmName) => ("`{name}`"),
+        /// The identity of a slot without a virtual machine.
+        Spare(slot: Slot) => ("the free {slot}"),
+        /// The identity that a slot had before a virtual machine began to move there.
+        Displaced(slot: Slot) => ("the free {slot}"),
     }
 }
 

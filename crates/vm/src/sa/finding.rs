@@ -11,8 +11,8 @@
 //! (0x0004), and one that has just taken over is busy. So silence counts only between two ClassPortInfos of status 0.
 
 use weft_machine::Time;
-use weft_mgmt::{DirectedPath, Request, SmpRoute, subnet_administration};
-use weft_wire::{AddressedMad, AttributeId, Method, MgmtClass, PortInfo, Smp, sa_attribute, status};
+use weft_mgmt::{own_port, subnet_administration};
+use weft_wire::{AddressedMad, AttributeId, Method, MgmtClass, PortInfo, sa_attribute, status};
 
 use super::{AGAIN, Key, SaClient, SubnetManager, answer};
 
@@ -68,11 +68,7 @@ impl SaClient {
 
     /// A question for the own port.
     pub(super) fn own_port(&self) -> Option<AddressedMad> {
-        let port = self.port?;
-        let route = SmpRoute::Directed(DirectedPath::HERE);
-        let mut request = Request::get(AttributeId::PortInfo, u32::from(port.0)).by(&route);
-        Smp::m_key.set(&mut request.mad.0, self.m_key);
-        Some(request)
+        Some(own_port(self.port?, self.m_key))
     }
 
     /// The own port says who the subnet manager is.

@@ -39,7 +39,7 @@ pub(super) fn run(folder: &LabFolder, verb: &PartitionVerb) -> anyhow::Result<()
         }
         PartitionVerb::Policy(args) => {
             let (name, isolation) = (args.name.clone(), args.policy);
-            let done = format!("{name} has the policy {}", isolation.word());
+            let done = format!("{name} has the policy {isolation}");
             (Change::Isolate { name, isolation }, args.change, done)
         }
     };
@@ -138,7 +138,7 @@ fn ensure_routable(
     edited: &Edited,
 ) -> anyhow::Result<Option<Preview>> {
     let policy = match change {
-        Change::Isolate { name, isolation } => Some(format!("the policy {} of {name}", isolation.word())),
+        Change::Isolate { name, isolation } => Some(format!("the policy {isolation} of {name}")),
         _ if edited.is_strict => None,
         _ => return Ok(None),
     };

@@ -16,10 +16,7 @@ layout! {
         /// The NodeDescription.
         352, 512, node_description: NodeDescription;
     }
-}
-record!(NodeRecord: NODE_RECORD, 15, node_info: Rows(NodeInfo::TABLE));
 
-layout! {
     /// A port (IBA 15.2.5.3).
     pub struct PortInfoRecord: 68 {
         /// The base LID of the port, or of its switch.
@@ -31,10 +28,7 @@ layout! {
         /// The PortInfo.
         32, 512, port_info: PortInfo;
     }
-}
-record!(PortInfoRecord: PORT_INFO_RECORD, 58, port_info: Rows(PortInfo::TABLE));
 
-layout! {
     /// A switch (IBA 15.2.5.5).
     pub struct SwitchInfoRecord: 24 {
         /// The switch.
@@ -44,10 +38,7 @@ layout! {
         /// The SwitchInfo.
         32, 160, switch_info: SwitchInfo;
     }
-}
-record!(SwitchInfoRecord: SWITCH_INFO_RECORD, 21, switch_info: Rows(SwitchInfo::TABLE));
 
-layout! {
     /// A block of eight GUIDs of a port (IBA 15.2.5.18).
     pub struct GuidInfoRecord: 72 {
         /// The port's base LID; a switch's.
@@ -61,10 +52,7 @@ layout! {
         /// The GUIDs.
         64, 512, guid_info: GuidInfo;
     }
-}
-record!(GuidInfoRecord: GUID_INFO_RECORD, 12, guid_info: Split(8));
 
-layout! {
     /// One direction of a cable (IBA 15.2.5.13).
     pub struct LinkRecord: 6 {
         /// The base LID of the port, or of the switch, that it begins at.
@@ -76,10 +64,7 @@ layout! {
         /// The base LID of the port, or of the switch, that it ends at.
         32, 16, to_lid: Lid;
     }
-}
-record!(LinkRecord: LINK_RECORD, 4);
 
-layout! {
     /// A subnet manager (IBA 15.2.5.10).
     pub struct SmInfoRecord: 25 {
         /// The base LID of the port that it is behind.
@@ -90,4 +75,10 @@ layout! {
         32, 168, sm_info: SmInfo;
     }
 }
+
+record!(NodeRecord: NODE_RECORD, 15, node_info: Rows(NodeInfo::TABLE));
+record!(PortInfoRecord: PORT_INFO_RECORD, 58, port_info: Rows(PortInfo::TABLE));
+record!(SwitchInfoRecord: SWITCH_INFO_RECORD, 21, switch_info: Rows(SwitchInfo::TABLE));
+record!(GuidInfoRecord: GUID_INFO_RECORD, 12, guid_info: Split(8));
+record!(LinkRecord: LINK_RECORD, 4);
 record!(SmInfoRecord: SM_INFO_RECORD, 7, sm_info: Rows(SmInfo::TABLE));

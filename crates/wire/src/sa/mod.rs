@@ -24,7 +24,7 @@ pub use tables::{
     VlArbitrationRecord,
 };
 
-use crate::{AttributeId, Method, MgmtClass, RmppHeader, Row, SmKey, TransactionId};
+use crate::{AttributeId, RmppHeader, Row, SmKey};
 
 /// A class version of its own: subnet administration has been version 2 from the first release on.
 pub const SA_CLASS_VERSION: u8 = 2;
@@ -32,29 +32,9 @@ pub const SA_CLASS_VERSION: u8 = 2;
 /// How many bytes of records one MAD of subnet administration carries.
 pub const SA_DATA_SIZE: usize = 200;
 
-layout! {
+mads! {
     /// A subnet-administration MAD (IBA 15.2.1.1).
-    pub struct SaMad: 256 {
-        /// 1.
-        0, 8, base_version: u8;
-        /// SubnAdm.
-        8, 8, mgmt_class: MgmtClass;
-        /// 2.
-        16, 8, class_version: u8;
-        /// The method.
-        24, 8, method: Method;
-        /// The status.
-        32, 16, status: u16;
-        /// Not used.
-        48, 16, class_specific: u16;
-        /// The transaction.
-        64, 64, transaction_id: TransactionId;
-        /// The attribute.
-        128, 16, attribute_id: AttributeId;
-        /// Reserved.
-        144, 16, reserved_144: u16;
-        /// What part of the attribute.
-        160, 32, attribute_modifier: u32;
+    SaMad: 256 {
         /// The RMPP header (IBA 13.6.2).
         192, 96, rmpp: RmppHeader;
         /// The key of who may know more; 0 is shown by everybody else.
@@ -74,44 +54,46 @@ layout! {
 pub mod sa_attribute {
     use crate::AttributeId;
 
-    /// What is known of a node and one of its ports.
-    pub const NODE_RECORD: AttributeId = AttributeId::from_code(0x0011);
-    /// A port's PortInfo.
-    pub const PORT_INFO_RECORD: AttributeId = AttributeId::from_code(0x0012);
-    /// Service levels to lanes.
-    pub const SL_TO_VL_TABLE_RECORD: AttributeId = AttributeId::from_code(0x0013);
-    /// A switch's SwitchInfo.
-    pub const SWITCH_INFO_RECORD: AttributeId = AttributeId::from_code(0x0014);
-    /// A block of unicast forwarding.
-    pub const LINEAR_FORWARDING_TABLE_RECORD: AttributeId = AttributeId::from_code(0x0015);
-    /// A block of multicast forwarding.
-    pub const MULTICAST_FORWARDING_TABLE_RECORD: AttributeId = AttributeId::from_code(0x0017);
-    /// A subnet manager.
-    pub const SM_INFO_RECORD: AttributeId = AttributeId::from_code(0x0018);
-    /// Subscriptions.
-    pub const INFORM_INFO_RECORD: AttributeId = AttributeId::from_code(0x00f3);
-    /// One direction of a cable.
-    pub const LINK_RECORD: AttributeId = AttributeId::from_code(0x0020);
-    /// A block of a port's GUIDs.
-    pub const GUID_INFO_RECORD: AttributeId = AttributeId::from_code(0x0030);
-    /// A service that somebody offers.
-    pub const SERVICE_RECORD: AttributeId = AttributeId::from_code(0x0031);
-    /// A block of a port's partition keys.
-    pub const P_KEY_TABLE_RECORD: AttributeId = AttributeId::from_code(0x0033);
-    /// A way from one port to another.
-    pub const PATH_RECORD: AttributeId = AttributeId::from_code(0x0035);
-    /// A block of lane arbitration.
-    pub const VL_ARBITRATION_RECORD: AttributeId = AttributeId::from_code(0x0036);
-    /// Membership in a multicast group.
-    pub const MC_MEMBER_RECORD: AttributeId = AttributeId::from_code(0x0038);
-    /// Several ways between groups of ports.
-    pub const MULTI_PATH_RECORD: AttributeId = AttributeId::from_code(0x003a);
-    /// weft's own: a move of a virtual machine's LID.
-    pub const VM_MOVE: AttributeId = AttributeId::from_code(0xff10);
-    /// weft's own: one write of the plan of such a move.
-    pub const VM_MOVE_WRITE: AttributeId = AttributeId::from_code(0xff11);
-    /// weft's own: how much hosts receive.
-    pub const RECEIVED_DATA: AttributeId = AttributeId::from_code(0xff12);
+    attributes! {
+        /// What is known of a node and one of its ports.
+        NODE_RECORD = 0x0011, "NodeRecord";
+        /// A port's PortInfo.
+        PORT_INFO_RECORD = 0x0012, "PortInfoRecord";
+        /// Service levels to lanes.
+        SL_TO_VL_TABLE_RECORD = 0x0013, "SLtoVLMappingTableRecord";
+        /// A switch's SwitchInfo.
+        SWITCH_INFO_RECORD = 0x0014, "SwitchInfoRecord";
+        /// A block of unicast forwarding.
+        LINEAR_FORWARDING_TABLE_RECORD = 0x0015, "LinearForwardingTableRecord";
+        /// A block of multicast forwarding.
+        MULTICAST_FORWARDING_TABLE_RECORD = 0x0017, "MulticastForwardingTableRecord";
+        /// A subnet manager.
+        SM_INFO_RECORD = 0x0018, "SMInfoRecord";
+        /// Subscriptions.
+        INFORM_INFO_RECORD = 0x00f3, "InformInfoRecord";
+        /// One direction of a cable.
+        LINK_RECORD = 0x0020, "LinkRecord";
+        /// A block of a port's GUIDs.
+        GUID_INFO_RECORD = 0x0030, "GuidInfoRecord";
+        /// A service that somebody offers.
+        SERVICE_RECORD = 0x0031, "ServiceRecord";
+        /// A block of a port's partition keys.
+        P_KEY_TABLE_RECORD = 0x0033, "P_KeyTableRecord";
+        /// A way from one port to another.
+        PATH_RECORD = 0x0035, "PathRecord";
+        /// A block of lane arbitration.
+        VL_ARBITRATION_RECORD = 0x0036, "VLArbitrationTableRecord";
+        /// Membership in a multicast group.
+        MC_MEMBER_RECORD = 0x0038, "MCMemberRecord";
+        /// Several ways between groups of ports.
+        MULTI_PATH_RECORD = 0x003a, "MultiPathRecord";
+        /// weft's own: a move of a virtual machine's LID.
+        VM_MOVE = 0xff10, "VmMove";
+        /// weft's own: one write of the plan of such a move.
+        VM_MOVE_WRITE = 0xff11, "VmMoveWrite";
+        /// weft's own: how much hosts receive.
+        RECEIVED_DATA = 0xff12, "ReceivedData";
+    }
 }
 
 /// The status of an answer of subnet administration: the class's own bits (IBA 15.2.2).

@@ -30,9 +30,7 @@ codes! {
         /// All addresses and holds were repeated to the mastership that the request names.
         Announced = 8,
     }
-}
 
-codes! {
     /// How a [`VmMove`] chooses the switches that are written.
     VmMoveMethod(u8), 8 {
         /// The least switches of a fat-tree; falls back to the others.
@@ -44,9 +42,7 @@ codes! {
         /// Every block of every switch.
         Full = 3,
     }
-}
 
-codes! {
     /// What waits for what while a [`VmMove`] is carried out.
     VmMoveOrder(u8), 8 {
         /// A switch is written when the next written switch on its new path has acknowledged.
@@ -59,9 +55,7 @@ codes! {
         /// rows once packets of the old way are gone, after the answer.
         OrderedLate = 3,
     }
-}
 
-codes! {
     /// What a [`VmMove`] does where a new row could turn packets of the old way round and close a circle of channels.
     VmMoveLate(u8), 7 {
         /// The switch sends packets a detour until those of the old way are gone, or drops them where there is none.
@@ -71,9 +65,7 @@ codes! {
         /// The move is refused.
         Refuse = 2,
     }
-}
 
-codes! {
     /// What became of a [`VmMove`].
     VmMoveResult(u8), 8 {
         /// Nothing yet: it is a request.
@@ -185,10 +177,7 @@ layout! {
         /// Why not, in words: UTF-8, filled up with zeros.
         896, 704, reason: [u8; 88];
     }
-}
-record!(VmMove: VM_MOVE, 38);
 
-layout! {
     /// One write of a plan.
     pub struct VmMoveWrite: 16 {
         /// The switch's NodeGUID.
@@ -215,6 +204,8 @@ layout! {
         104, 24, silent_ms: u32;
     }
 }
+
+record!(VmMove: VM_MOVE, 38);
 record!(VmMoveWrite: VM_MOVE_WRITE, 11);
 
 impl VmMove {

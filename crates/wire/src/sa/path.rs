@@ -4,89 +4,73 @@ use super::Parts::Split;
 use super::record;
 use crate::{DataRate, Gid, Lid, LinkSpeed, PKey, PortInfo, ServiceLevel};
 
-codes! {
-    /// The rate of a path (IBA 15.2.5.16); see [`PathRate::megabits`] for their order.
-    PathRate(u8), 6 {
-        /// 2.5 Gb/s.
-        Gb2_5 = 2,
-        /// 10 Gb/s.
-        Gb10 = 3,
-        /// 30 Gb/s.
-        Gb30 = 4,
-        /// 5 Gb/s.
-        Gb5 = 5,
-        /// 20 Gb/s.
-        Gb20 = 6,
-        /// 40 Gb/s.
-        Gb40 = 7,
-        /// 60 Gb/s.
-        Gb60 = 8,
-        /// 80 Gb/s.
-        Gb80 = 9,
-        /// 120 Gb/s.
-        Gb120 = 10,
-        /// 14 Gb/s.
-        Gb14 = 11,
-        /// 56 Gb/s.
-        Gb56 = 12,
-        /// 112 Gb/s.
-        Gb112 = 13,
-        /// 168 Gb/s.
-        Gb168 = 14,
-        /// 25 Gb/s.
-        Gb25 = 15,
-        /// 100 Gb/s.
-        Gb100 = 16,
-        /// 200 Gb/s.
-        Gb200 = 17,
-        /// 300 Gb/s.
-        Gb300 = 18,
-        /// 28 Gb/s.
-        Gb28 = 19,
-        /// 50 Gb/s.
-        Gb50 = 20,
-        /// 400 Gb/s.
-        Gb400 = 21,
-        /// 600 Gb/s.
-        Gb600 = 22,
-        /// 800 Gb/s.
-        Gb800 = 23,
-        /// 1200 Gb/s.
-        Gb1200 = 24,
-        /// 1600 Gb/s.
-        Gb1600 = 25,
-    }
+/// Lists the rates from slow to fast, each with its code and its Mb/s. Codes are in the order in which they were invented.
+macro_rules! rates {
+    ($( $(#[$doc:meta])* $rate:ident = $code:literal, $megabits:literal; )+) => {
+        codes! {
+            /// The rate of a path (IBA 15.2.5.16); see [`PathRate::megabits`] for their order.
+            PathRate(u8), 6 { $( $(#[$doc])* $rate = $code, )+ }
+        }
+
+        impl PathRate {
+            /// All rates, from slow to fast.
+            pub const ALL: [(Self, u32); 24] = [$( (Self::$rate, $megabits) ),+];
+        }
+    };
+}
+
+rates! {
+    /// 2.5 Gb/s.
+    Gb2_5 = 2, 2_500;
+    /// 5 Gb/s.
+    Gb5 = 5, 5_000;
+    /// 10 Gb/s.
+    Gb10 = 3, 10_000;
+    /// 14 Gb/s.
+    Gb14 = 11, 14_000;
+    /// 20 Gb/s.
+    Gb20 = 6, 20_000;
+    /// 25 Gb/s.
+    Gb25 = 15, 25_000;
+    /// 28 Gb/s.
+    Gb28 = 19, 28_000;
+    /// 30 Gb/s.
+    Gb30 = 4, 30_000;
+    /// 40 Gb/s.
+    Gb40 = 7, 40_000;
+    /// 50 Gb/s.
+    Gb50 = 20, 50_000;
+    /// 56 Gb/s.
+    Gb56 = 12, 56_000;
+    /// 60 Gb/s.
+    Gb60 = 8, 60_000;
+    /// 80 Gb/s.
+    Gb80 = 9, 80_000;
+    /// 100 Gb/s.
+    Gb100 = 16, 100_000;
+    /// 112 Gb/s.
+    Gb112 = 13, 112_000;
+    /// 120 Gb/s.
+    Gb120 = 10, 120_000;
+    /// 168 Gb/s.
+    Gb168 = 14, 168_000;
+    /// 200 Gb/s.
+    Gb200 = 17, 200_000;
+    /// 300 Gb/s.
+    Gb300 = 18, 300_000;
+    /// 400 Gb/s.
+    Gb400 = 21, 400_000;
+    /// 600 Gb/s.
+    Gb600 = 22, 600_000;
+    /// 800 Gb/s.
+    Gb800 = 23, 800_000;
+    /// 1200 Gb/s.
+    Gb1200 = 24, 1_200_000;
+    /// 1600 Gb/s.
+    Gb1600 = 25, 1_600_000;
 }
 
 impl PathRate {
-    /// All rates, from slow to fast. Their codes are in the order in which they were invented.
-    pub const ALL: [(Self, u32); 24] = [
-        (Self::Gb2_5, 2_500),
-        (Self::Gb5, 5_000),
-        (Self::Gb10, 10_000),
-        (Self::Gb14, 14_000),
-        (Self::Gb20, 20_000),
-        (Self::Gb25, 25_000),
-        (Self::Gb28, 28_000),
-        (Self::Gb30, 30_000),
-        (Self::Gb40, 40_000),
-        (Self::Gb50, 50_000),
-        (Self::Gb56, 56_000),
-        (Self::Gb60, 60_000),
-        (Self::Gb80, 80_000),
-        (Self::Gb100, 100_000),
-        (Self::Gb112, 112_000),
-        (Self::Gb120, 120_000),
-        (Self::Gb168, 168_000),
-        (Self::Gb200, 200_000),
-        (Self::Gb300, 300_000),
-        (Self::Gb400, 400_000),
-        (Self::Gb600, 600_000),
-        (Self::Gb800, 800_000),
-        (Self::Gb1200, 1_200_000),
-        (Self::Gb1600, 1_600_000),
-    ];
-
     /// What the code stands for, in Mb/s; `None` for a code without a name.
     pub fn megabits(self) -> Option<u32> {
         Self::ALL.iter().find(|(rate, _)| *rate == self).map(|(_, megabits)| *megabits)

@@ -18,10 +18,7 @@ layout! {
         /// The entries.
         64, 512, table: LinearForwardingTable;
     }
-}
-record!(LinearForwardingTableRecord: LINEAR_FORWARDING_TABLE_RECORD, 4);
 
-layout! {
     /// A block of 32 multicast forwarding entries for 16 ports (IBA 15.2.5.8).
     pub struct MulticastForwardingTableRecord: 72 {
         /// The switch.
@@ -37,10 +34,7 @@ layout! {
         /// The entries.
         64, 512, table: MulticastForwardingTable;
     }
-}
-record!(MulticastForwardingTableRecord: MULTICAST_FORWARDING_TABLE_RECORD, 6);
 
-layout! {
     /// A block of 32 partition keys of a port (IBA 15.2.5.11).
     pub struct PKeyTableRecord: 72 {
         /// The base LID of the port, or of its switch.
@@ -54,10 +48,7 @@ layout! {
         /// The keys.
         64, 512, table: PKeyTable;
     }
-}
-record!(PKeyTableRecord: P_KEY_TABLE_RECORD, 5);
 
-layout! {
     /// The lane of each service level, from one port of a switch to another (IBA 15.2.5.4).
     pub struct SlToVlTableRecord: 16 {
         /// The base LID of the port, or of its switch.
@@ -71,10 +62,7 @@ layout! {
         /// The lanes.
         64, 64, table: SlToVlTable;
     }
-}
-record!(SlToVlTableRecord: SL_TO_VL_TABLE_RECORD, 20, table: Split(16));
 
-layout! {
     /// A block of 32 arbitration entries of a port (IBA 15.2.5.12).
     pub struct VlArbitrationRecord: 72 {
         /// The base LID of the port, or of its switch.
@@ -89,4 +77,9 @@ layout! {
         64, 512, table: VlArbitrationTable;
     }
 }
+
+record!(LinearForwardingTableRecord: LINEAR_FORWARDING_TABLE_RECORD, 4);
+record!(MulticastForwardingTableRecord: MULTICAST_FORWARDING_TABLE_RECORD, 6);
+record!(PKeyTableRecord: P_KEY_TABLE_RECORD, 5);
+record!(SlToVlTableRecord: SL_TO_VL_TABLE_RECORD, 20, table: Split(16));
 record!(VlArbitrationRecord: VL_ARBITRATION_RECORD, 5);

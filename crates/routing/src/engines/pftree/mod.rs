@@ -38,66 +38,29 @@ use kept::Kept;
 pub use calculated::{CalculatedPaths, KeptPaths};
 pub use weights::{WEIGHTS, learn_order, learn_weights};
 
-pub(crate) const PFTREE: Engine = Engine {
-    name: "pftree",
-    about: "fat-tree routing that keeps partitions apart",
-    options: &["partitions", "pftree_order", "order", "lanes", "roots", "compute_nodes", "io_nodes"],
-    deadlock_free: true,
-    run: |input| route(input, PFTREE.name),
-};
-
-pub(crate) const PFTREE_EXT: Engine = Engine {
-    name: "pftree-ext",
-    about: "pftree with an isolation policy per partition",
-    options: &[
-        "partitions",
-        "pftree_order",
-        "order",
-        "literal",
-        "leave_one",
-        "lanes",
-        "roots",
-        "compute_nodes",
-        "io_nodes",
-    ],
-    deadlock_free: true,
-    run: |input| route(input, PFTREE_EXT.name),
-};
-
-pub(crate) const PFTREE_WT: Engine = Engine {
-    name: "pftree-wt",
-    about: "pftree balanced by the weights of hosts",
-    options: &[
-        "partitions",
-        "pftree_order",
-        "order",
-        "weights",
-        "lanes",
-        "roots",
-        "compute_nodes",
-        "io_nodes",
-    ],
-    deadlock_free: true,
-    run: |input| route(input, PFTREE_WT.name),
-};
-
-pub(crate) const PFTREE_COMBINED: Engine = Engine {
-    name: "pftree-combined",
-    about: "isolation and weights in one objective",
-    options: &[
-        "partitions",
-        "pftree_order",
-        "order",
-        "weights",
-        "isolation_share",
-        "lanes",
-        "roots",
-        "compute_nodes",
-        "io_nodes",
-    ],
-    deadlock_free: true,
-    run: |input| route(input, PFTREE_COMBINED.name),
-};
+/// Declares one of the four engines with the options that it has besides those of all.
+macro_rules! engine {
+    ($name:ident = $text:literal, $about:literal $(, $option:literal)*) => {
+        pub(crate) const $name: Engine = Engine {
+            name: $text,
+            about: $about,
+            options: &[
+                "partitions", "pftree_order", "order", $($option,)* "lanes", "roots", "compute_nodes", "io_nodes",
+            ],
+            deadlock_free: true,
+            run: |input| route(input, $name.name),
+        };
+    };
+}
+engine!(PFTREE = "pftree", "fat-tree routing that keeps partitions apart");
+engine!(PFTREE_EXT = "pftree-ext", "pftree with an isolation policy per partition", "literal", "leave_one");
+engine!(PFTREE_WT = "pftree-wt", "pftree balanced by the weights of hosts", "weights");
+engine!(
+    PFTREE_COMBINED = "pftree-combined",
+    "isolation and weights in one objective",
+    "weights",
+    "isolation_share"
+);
 
 /// What decides in one of the four engines; `None` for any other.
 fn objective(engine: &str, options: &EngineOptions) -> Option<Objective> {

@@ -124,7 +124,7 @@ fn isolated(text: &str, span: Span, isolation: Option<Isolation>) -> Option<Patc
         if let Some(last) = words.last_mut() {
             last.truncate(last.trim_end().len());
         }
-        words.push(format!(" {FLAG}={}{}", isolation.word(), " ".repeat(blank)));
+        words.push(format!(" {FLAG}={isolation}{}", " ".repeat(blank)));
     }
     let words = words.join(",");
     let blank = if definition.ends_with(' ') && !words.ends_with(' ') { " " } else { "" };

@@ -114,16 +114,18 @@ pub enum Who {
     Port(Guid),
 }
 
-/// Whom a member talks to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Membership {
-    /// To all members.
-    Full,
-    /// To full members.
-    #[default]
-    Limited,
-    /// To all: it has both P_Keys.
-    Both,
+weft_wire::worded! {
+    /// Whom a member talks to.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    pub enum Membership {
+        /// To all members.
+        Full => ("full"),
+        /// To full members.
+        #[default]
+        Limited => ("limited"),
+        /// To all: it has both P_Keys.
+        Both => ("both"),
+    }
 }
 
 /// The first thing wrong with a partitions file. Displays as one line: place, problem, offending text.

@@ -268,10 +268,7 @@ fn ports<'a>(rule: &mut PartitionRule, body: Part<'a>) -> Result<(), Fault<'a>> 
             rule.groups.push(group(name, value, after)?);
             return Ok(());
         }
-        let membership = match value {
-            Some(value) => Some(membership(value)?),
-            None => None,
-        };
+        let membership = value.map(membership).transpose()?;
         if let Some(who) = who(name)? {
             rule.ports.push(PortRule { who, membership });
         }
@@ -307,11 +304,7 @@ fn membership(part: Part<'_>) -> Result<Membership, Fault<'_>> {
 }
 
 fn isolation(part: Part<'_>) -> Result<Isolation, Fault<'_>> {
-    let all = [Isolation::Phy, Isolation::Vlane, Isolation::Def];
-    match all.into_iter().find(|isolation| isolation.word() == part.text()) {
-        Some(isolation) => Ok(isolation),
-        None => part.fails(Problem::Expected(ISOLATIONS)),
-    }
+    Isolation::named(part.text()).map_or_else(|| part.fails(Problem::Expected(ISOLATIONS)), Ok)
 }
 
 /// The address of a group; `rest` has its flags.

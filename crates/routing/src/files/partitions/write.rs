@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use super::{Group, GroupFlags, Membership, PartitionRule, PartitionsFile, PortRule, Who};
-use crate::partitions::{Isolation, Strictness};
+use super::{Group, GroupFlags, PartitionRule, PartitionsFile, PortRule, Who};
+use crate::partitions::Strictness;
 
 impl fmt::Display for PartitionsFile {
     /// The file's text. Reading it gives the same rules.
@@ -34,7 +34,7 @@ impl fmt::Display for PartitionRule {
             write!(f, ", defmember={membership}")?;
         }
         if let Some(isolation) = self.isolation {
-            write!(f, ", isolation={}", isolation.word())?;
+            write!(f, ", isolation={isolation}")?;
         }
         f.write_str(" :\n")?;
         self.groups.iter().try_for_each(|group| writeln!(f, "  {group}"))?;
@@ -48,18 +48,12 @@ impl fmt::Display for PartitionRule {
     }
 }
 
-impl fmt::Display for Group {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "mgid={}{}", self.mgid, self.flags)
-    }
-}
+weft_wire::displayed!(Group { mgid, flags } => "mgid={mgid}{flags}");
 
 impl fmt::Display for GroupFlags {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut flag = |name: &str, value: Option<u64>| match value {
-            Some(value) => write!(f, ", {name}={value}"),
-            None => Ok(()),
-        };
+        let mut flag =
+            |name: &str, value: Option<u64>| value.map_or(Ok(()), |value| write!(f, ", {name}={value}"));
         flag("rate", self.rate.map(u64::from))?;
         flag("mtu", self.mtu.map(u64::from))?;
         flag("sl", self.sl.map(u64::from))?;
@@ -80,30 +74,6 @@ impl fmt::Display for PortRule {
             Who::AllRouters => f.write_str("ALL_ROUTERS")?,
             Who::SubnetManager => f.write_str("SELF")?,
         }
-        match self.membership {
-            Some(membership) => write!(f, "={membership}"),
-            None => Ok(()),
-        }
-    }
-}
-
-impl fmt::Display for Membership {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Full => "full",
-            Self::Limited => "limited",
-            Self::Both => "both",
-        })
-    }
-}
-
-impl Isolation {
-    /// What a partitions file calls it.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Phy => "phy",
-            Self::Vlane => "vlane",
-            Self::Def => "def",
-        }
+        self.membership.map_or(Ok(()), |membership| write!(f, "={membership}"))
     }
 }

@@ -8,7 +8,7 @@ use weft_wire::Guid;
 use super::super::SubnetManager;
 use super::super::sweep::Sweep;
 use super::super::task::Task;
-use crate::knowledge::{FoundNode, PortAt, Subnet};
+use crate::knowledge::{PortAt, Subnet};
 use crate::moves::Plug;
 use crate::sweep::{Program, ReadTables};
 use crate::{Event, Reason, SweepKind};
@@ -52,12 +52,12 @@ impl SubnetManager {
             let renews = self.succession.relevelled.remove(&guid);
             subnet.port_mut(*end).into_iter().for_each(|port| port.reregister |= renews);
             // It is another device than the one that had this GUID before.
-            let node = subnet.node(end.node).map_or(Guid(0), FoundNode::guid);
+            let node = subnet.guid(end.node);
             self.known.memory.remove(&node);
         }
         self.look_at_trapped(now, &subnet);
         let Some((first, _)) = there.first_key_value() else { return self.known.keep_subnet(subnet) };
-        let reason = Reason::StateChange { guid: subnet.node(first.node).map_or(Guid(0), FoundNode::guid) };
+        let reason = Reason::StateChange { guid: subnet.guid(first.node) };
         let touched = there.keys().map(|place| place.node).collect();
         self.configure_ports(now, subnet, touched, reason);
     }
