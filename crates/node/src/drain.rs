@@ -216,14 +216,14 @@ impl Node {
             self.hand = None;
             return None;
         };
-        while desk.device_outputs.pop_front_if(|output| match output {
+        desk.device_outputs.drop_while(|output| match output {
             From::Transmit { port, frame } => !is_wired && taker.transmit(at(port), frame),
             From::Injected { port, service_level, packets } => {
                 !has_hosts && taker.injected(at(port), *service_level, *packets)
             }
             From::Accept { port, packet } => !has_hosts && taker.accept(at(port), packet),
             _ => false,
-        }) {}
+        });
         if let Some(output) = desk.device_outputs.pop_front() {
             return self.translate(id, output);
         }

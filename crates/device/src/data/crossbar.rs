@@ -35,7 +35,7 @@ use crate::moment::NEVER;
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 pub(super) struct InputSide {
-    /// When each of its packets has crossed.
+    /// When each of its packets has crossed; never, of places beyond the limit.
     ends: [Time; Crossbar::INPUT_PACKETS_MAX],
     speed: Speed,
     /// Outputs that had credit and room, but only heads of inputs that were sending as much as they may.
@@ -93,7 +93,6 @@ const _: () = assert!(size_of::<Behind>() == 64);
 pub(super) struct Crossing {
     /// By port; none without a limit.
     inputs: PerPort<InputSide>,
-    input_packets: usize,
     pub(super) turns: Turns,
     /// By port; none without a buffer.
     pub(super) behind: PerPort<Behind>,
@@ -105,11 +104,11 @@ pub(super) struct Crossing {
 
 impl Crossing {
     pub(super) fn new(crossbar: &Crossbar, ports: usize, dilation: u32) -> Self {
-        let input_packets = usize::from(crossbar.input_packets).min(Crossbar::INPUT_PACKETS_MAX);
-        let inputs = if input_packets == 0 { 0 } else { ports };
+        let inputs = if crossbar.input_packets == 0 { 0 } else { ports };
+        let end = |packet| if packet < usize::from(crossbar.input_packets) { Time::ZERO } else { NEVER };
         let behind = if crossbar.output_packets == 0 { 0 } else { ports };
         let input = InputSide {
-            ends: [Time::ZERO; Crossbar::INPUT_PACKETS_MAX],
+            ends: std::array::from_fn(end),
             speed: Speed::default(),
             blocked: PortSet::default(),
         };
@@ -127,7 +126,6 @@ impl Crossing {
             inputs: PerPort::of(input, inputs),
             turns: Turns::new(inputs),
             behind: PerPort::of(empty, behind),
-            input_packets,
             output_packets: crossbar.output_packets,
             bus_percent: crossbar.bus_percent,
             latency: Time::from_nanos(u64::from(crossbar.latency_ns) * u64::from(dilation)),
@@ -135,7 +133,7 @@ impl Crossing {
     }
 
     pub(super) fn limits_inputs(&self) -> bool {
-        self.input_packets > 0
+        !self.inputs.is_empty()
     }
 
     /// The data rate of a port's link is known.
@@ -152,7 +150,7 @@ impl Crossing {
     /// Whether an input may send one more packet, to this output.
     #[inline]
     fn may_send(&self, at: Time, input: PortNum, output: PortNum) -> bool {
-        let ends = &self.inputs[input].ends[..self.input_packets];
+        let ends = &self.inputs[input].ends;
         ends.iter().any(|end| *end <= at)
             && (self.turns.is_unclaimed(input)
                 || self.turns.allow(input, output, ends.iter().filter(|end| **end <= at).count()))
@@ -163,7 +161,7 @@ impl Crossing {
     pub(super) fn engage(&mut self, at: Time, input: PortNum, size: u16) {
         let Some(side) = self.inputs.get_mut(input) else { return };
         let time = side.speed.time(size);
-        if let Some(end) = side.ends[..self.input_packets].iter_mut().min() {
+        if let Some(end) = side.ends.iter_mut().min() {
             *end = at + time;
         }
     }
@@ -226,7 +224,7 @@ impl DataPath {
                 side.blocked.insert(output);
                 // What is free already is another output's turn, which ends with a call of `wake_blocked`. An end that comes
                 // at this moment may not have been seen to yet.
-                let ends = side.ends[..self.crossing.input_packets].iter().filter(|end| **end > at).min();
+                let ends = side.ends.iter().filter(|end| **end > at).min();
                 let place = self.outs.len() + usize::from(input.0);
                 let earliest = ends.copied().unwrap_or(NEVER).min(self.deadlines.of(place));
                 self.deadlines.set(place, earliest);
