@@ -1,7 +1,6 @@
 //! Events of the laboratory as a whole.
 
 use std::fmt::Display;
-use std::time::Duration;
 
 use weft_fault::{FaultTimes, Word};
 use weft_vocabulary::told;
@@ -114,7 +113,7 @@ told! {
 
 /// What a fault cost, as far as that is known.
 fn cost(times: &FaultTimes<String>) -> String {
-    let span = |nanos: u64| format!("{:.3} s", Duration::from_nanos(nanos).as_secs_f64());
+    let span = |nanos: u64| format!("{:.3} s", core::time::Duration::from_nanos(nanos).as_secs_f64());
     let words = [
         if_any(" lasted", times.lasted_ns.map(span)),
         if_any(", detected after", times.detected_after_ns.map(span)),

@@ -1,4 +1,4 @@
-//! How what a device holds is read.
+//! The SMPs that read what a device holds: its tables and states.
 
 use weft_wire::PortNum;
 
