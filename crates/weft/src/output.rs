@@ -123,7 +123,7 @@ impl Table {
 
     /// Adds a row of as many cells as there are headings, each printed in one line.
     pub(crate) fn row(&mut self, cells: &[&dyn fmt::Display]) {
-        self.cells(cells.iter().map(|cell| cell.to_string()));
+        self.cells(cells.iter().map(ToString::to_string));
     }
 
     /// The same of cells that are text already.

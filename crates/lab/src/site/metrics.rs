@@ -69,7 +69,7 @@ fn hub_target(record: &LabRecord, at: SocketAddr) -> Option<Target> {
         |door| format!("{}:{}", door.host(), at.port()),
     );
     let process = HUB.to_owned();
-    (at.port() != 0).then(|| Target { kind: ProcessKind::Hub, process, address, scheme, node: None })
+    (at.port() != 0).then_some(Target { kind: ProcessKind::Hub, process, address, scheme, node: None })
 }
 
 /// The description of an agent's device, if it has exactly one; slots of virtual machines are parts of their host. The counters that a
