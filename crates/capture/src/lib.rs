@@ -4,7 +4,7 @@
 //!   agents ──Captured──▶ Sources ──▶ Merge ──in order of time──▶ Sink: a file, a ring of files, lines
 //! ```
 //!
-//! What happens meanwhile, such as an agent that ends, the laboratory's front end hears as a line.
+//! The laboratory's front end hears, as lines, of what happens meanwhile, such as an agent that ends.
 //!
 //! ```no_run
 //! # use std::time::Duration;
@@ -45,6 +45,7 @@ mod source;
 
 use std::time::{Duration, Instant};
 
+use weft_bundle::folder::LabFolder;
 use weft_control::agent::Captured;
 use weft_lab::signals::Signals;
 use weft_lab::view::Lab;
@@ -78,6 +79,7 @@ pub trait Sink {
 /// A capture that agents have begun.
 #[derive(Debug)]
 pub struct Capture {
+    lab: LabFolder,
     sources: Sources,
     merge: Merge,
     ports: usize,
@@ -103,7 +105,7 @@ impl Capture {
         let ports = plan.ports;
         let sources = Sources::open(&lab.folder, plan)?;
         let merge = Merge::new(sources.count());
-        Ok(Self { sources, merge, ports })
+        Ok(Self { lab: lab.folder.clone(), sources, merge, ports })
     }
 
     /// How many ports it is at.
@@ -139,6 +141,7 @@ impl Capture {
             }
             let timeout = [left, self.merge.wait(now)].into_iter().flatten().min();
             if !self.sources.wait(signals, timeout, |packet| self.merge.push(packet))? {
+                self.lab.say("the laboratory is being taken down");
                 break;
             }
         }

@@ -164,7 +164,7 @@ impl Sources {
             gone += usize::from(matches!(self.read(index, &mut take)?, Read::Gone));
         }
         if gone > 0 {
-            if !self.goes_on() {
+            if self.is_being_taken_down() {
                 return Ok(false);
             }
             self.lab.say(&format!("{} ended; captured again once back", count_of(gone, "agent")));
@@ -172,7 +172,7 @@ impl Sources {
         }
         if self.retry_at.is_some_and(|at| at <= Instant::now()) {
             self.look_for_absent()?;
-            return Ok(self.goes_on());
+            return Ok(!self.is_being_taken_down());
         }
         Ok(true)
     }
@@ -241,13 +241,8 @@ impl Sources {
         Ok(absent)
     }
 
-    /// Whether the laboratory is not being taken down.
-    fn goes_on(&self) -> bool {
+    fn is_being_taken_down(&self) -> bool {
         let lock = self.lab.place(LabFile::DownLock);
-        let goes_on = lock.exists() && !holder(&lock).is_ok_and(|holder| holder.is_some());
-        if !goes_on {
-            self.lab.say("the laboratory is being taken down");
-        }
-        goes_on
+        !lock.exists() || holder(&lock).is_ok_and(|holder| holder.is_some())
     }
 }

@@ -18,10 +18,8 @@ pub(crate) const RUN: &str = "/run/weft/run";
 pub(crate) const SCRATCH: &str = "/run/weft";
 /// Where OpenSM writes.
 pub(crate) const TEMPORARY: &str = "/tmp";
-/// The volume that OpenSM and its agent share.
 /// The volume that an agent shares with a subnet manager of the user's.
 const OWN_SM_VOLUME: &str = "sm-run";
-/// The volume of the VM manager, which keeps its journal there.
 /// The volume of the hub, which keeps the list of revoked identities there.
 const HUB_VOLUME: &str = "hub-run";
 /// weft's stand-in for libibumad in the image of tools.

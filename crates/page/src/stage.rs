@@ -36,7 +36,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Registered, if no other stage has done that.
+    /// Registered: a registry has the counts of one stage.
     pub fn new(registry: &Registry) -> Self {
         let readers = gauge(registry, "weft_ui_readers", "Streams that are open");
         let help = "Times that a reader fell behind and got the whole state";

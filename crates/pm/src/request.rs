@@ -50,34 +50,34 @@ pub(crate) fn counters(lid: Lid, sl: ServiceLevel, port: PortNum, what: What) ->
     // Every attribute begins with a byte of its own and PortSelect.
     let select = [0, port.0];
     let (port_select, attribute) = (port, attribute(what));
-    let zeros = match what {
+    let set = |zero: &[u8]| perf(lid, sl, Method::Set, attribute, zero);
+    match what {
         What::Basic | What::Extended | What::Lanes | What::Errors => {
-            return perf(lid, sl, Method::Get, attribute, &select);
+            perf(lid, sl, Method::Get, attribute, &select)
         }
         What::ResetBasic(bits) => {
             let (counter_select, counter_select2) = (bits as u16, (bits >> 16) as u8);
             let zero =
                 PortCounters { port_select, counter_select, counter_select2, ..PortCounters::default() };
-            zero.encode().to_vec()
+            set(&zero.encode())
         }
         What::ResetExtended(bits) => {
             let (counter_select, counter_select2) = (bits as u16, bits >> 16);
             let none = PortCountersExtended::default();
             let zero = PortCountersExtended { port_select, counter_select, counter_select2, ..none };
-            zero.encode().to_vec()
+            set(&zero.encode())
         }
         What::ResetLanes(counter_select) => {
             let none = PortVlXmitWaitCounters::default();
             let zero = PortVlXmitWaitCounters { port_select, counter_select, ..none };
-            zero.encode().to_vec()
+            set(&zero.encode())
         }
         What::ResetErrors(counter_select) => {
             let none = PortRcvErrorDetails::default();
             let zero = PortRcvErrorDetails { port_select, counter_select, ..none };
-            zero.encode().to_vec()
+            set(&zero.encode())
         }
-    };
-    perf(lid, sl, Method::Set, attribute, &zeros)
+    }
 }
 
 fn attribute(what: What) -> AttributeId {

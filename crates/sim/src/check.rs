@@ -1,7 +1,8 @@
 //! Checks of a fabric that has come to rest.
 
-use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
 use weft_routing::{EngineReport, ForwardingTable, Lids, Routes, shares_lid, verify};
 use weft_topology::{Cable, Fabric, FabricBuilder, NodeIndex, PortRef};
 use weft_wire::{Lid, PortNum, PortState};

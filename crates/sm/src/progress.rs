@@ -1,3 +1,5 @@
+//! The state of a subnet manager, as its operator sees it.
+
 use serde::{Deserialize, Serialize};
 
 use crate::{Learning, SweepPhase, VmLids};

@@ -1,7 +1,8 @@
 //! Differences of two cablings, names and LIDs aside.
 
-use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
 use weft_wire::{Guid, NodeType, PortNum};
 
 use crate::{Cable, Fabric, LinkRate, NodeIndex};

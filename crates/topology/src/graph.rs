@@ -1,7 +1,8 @@
 //! The fabric as a graph: nodes, their ports, and the cables between them.
 
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
 use weft_wire::{Guid, Lid, PortNum};
 
 use crate::{LinkMasks, LinkRate, NodeType};

@@ -2,7 +2,7 @@
 
 /// Declares a structure with the default of each field behind its type, from which `Default` follows.
 ///
-/// Further derives stand above the structure.
+/// Derives and other attributes stand above the structure.
 #[macro_export]
 macro_rules! defaults {
     (

@@ -1,4 +1,4 @@
-//! The one macro from which every structure follows.
+//! The macros from which structures, MADs, codes and attributes follow.
 
 /// One row of a structure's table, for printing and for tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! The messages on their way out of one port.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
 use weft_machine::{Time, Timer};
 use weft_wire::{AddressedMad, Lid, Mad, RmppHeader, RmppType};
 

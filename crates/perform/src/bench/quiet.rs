@@ -1,6 +1,6 @@
 //! Quiet of the machine during a measurement.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
@@ -131,8 +131,9 @@ fn own_used(lab: &LabFolder) -> anyhow::Result<BTreeMap<i32, Duration>> {
 /// The laboratory's processes, and those that they have started: OpenSM holds no lock of its own.
 fn lab_used(lab: &LabFolder) -> anyhow::Result<BTreeMap<i32, Duration>> {
     let pids = processes(lab)?.into_iter().map(|pid| pid.as_raw_nonzero().get());
-    let all = pids.flat_map(|pid| children(pid).into_iter().chain([pid]));
-    Ok(all.map(|pid| (pid, process_used(pid).unwrap_or_default())).collect())
+    // The hub has started most of the others: each counts once.
+    let all: BTreeSet<i32> = pids.flat_map(|pid| children(pid).into_iter().chain([pid])).collect();
+    Ok(all.into_iter().map(|pid| (pid, process_used(pid).unwrap_or_default())).collect())
 }
 
 /// The processes that one has started, and that run.

@@ -2,7 +2,7 @@
 
 use weft_wire::{Guid, PhysState, PortInfo, PortState};
 
-use crate::knowledge::{FoundNode, PortAt, Subnet, graph_port};
+use crate::knowledge::{PortAt, Subnet, graph_port};
 
 impl Subnet {
     /// The end port with this port GUID that is no switch's.
@@ -61,7 +61,7 @@ impl Subnet {
 
     /// `GUID port N`, for people.
     pub(crate) fn place_name(&self, place: PortAt) -> String {
-        let guid = self.node(place.node).map_or(Guid(0), FoundNode::guid);
+        let guid = self.guid(place.node);
         format!("port {} of vSwitch {guid}", place.port)
     }
 

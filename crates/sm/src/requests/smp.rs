@@ -5,8 +5,8 @@ use weft_wire::{AddressedMad, AttributeId, Mad, SwitchInfo};
 
 use crate::SmpCounts;
 
-/// Lists attributes, each with the counter of a sweep that its SMPs are counted in.
-macro_rules! attributes {
+/// Lists attributes, each with the counter of a sweep that its SMPs are counted in; without one, none counts them.
+macro_rules! counted {
     ($($(#[$doc:meta])* $name:ident { $( $attribute:ident = $id:ident $(in $counter:ident)?, )* })*) => {$(
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ macro_rules! attributes {
     )*};
 }
 
-attributes! {
+counted! {
     /// An attribute that is read. Subnet administration reads GuidInfo between sweeps, so no sweep counts it.
     Get {
         NodeInfo = NodeInfo in get_node_info,

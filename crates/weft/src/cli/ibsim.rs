@@ -6,7 +6,7 @@ use clap::Args;
 use weft_bundle::config::managers::{IbsimPart, Listen};
 
 /// Where programs under ibsim's library find the laboratory.
-#[derive(Debug, Clone, Default, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Programs under ibsim's library")]
 pub(crate) struct IbsimArgs {
     /// Serve programs under libumad2sim.so at this IBSIM_SOCKNAME. Every user of this machine can then manage the fabric:
@@ -44,12 +44,6 @@ pub(crate) struct IbsimPace {
     /// Retries for an unanswered MAD before the program gets an error
     #[arg(long, value_name = "COUNT", default_value_t = IbsimPart::RETRIES, value_parser = clap::value_parser!(u32).range(0..=1000))]
     pub(crate) ibsim_retries: u32,
-}
-
-impl Default for IbsimPace {
-    fn default() -> Self {
-        Self { ibsim_timeout_ms: IbsimPart::TIMEOUT_MS, ibsim_retries: IbsimPart::RETRIES }
-    }
 }
 
 /// A name that fits into an abstract socket's, with the longest part that is put behind it.

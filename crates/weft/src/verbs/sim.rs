@@ -113,8 +113,10 @@ impl Report {
 }
 
 fn report(up: BringUp, pieces: Vec<PieceLine>, json: bool) -> anyhow::Result<()> {
-    let text = text(&up) + &pieces::text(&pieces);
-    if json { print_json(&Report::new(up, pieces)) } else { print(&text) }
+    if json {
+        return print_json(&Report::new(up, pieces));
+    }
+    print(&(text(&up) + &pieces::text(&pieces)))
 }
 
 fn text(up: &BringUp) -> String {
